@@ -1,0 +1,1 @@
+//! Moving frames between processes.
