@@ -28,4 +28,13 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod dtype;
+pub mod error;
+pub mod json;
+mod limits;
+pub mod tensor;
 pub mod transport;
+
+pub use dtype::DType;
+pub use limits::Limits;
+pub use tensor::TensorView;

@@ -1,0 +1,525 @@
+//! What can be wrong with what a peer sent, and with what the caller asked for.
+//!
+//! The peer's faults ([`DecodeError`], and [`ValueError`] for a scalar of an
+//! unexpected type) are apart from the caller's ([`EncodeError`],
+//! [`CastError`]). All are small, `Copy`, and hold numbers, never the peer's
+//! text: an error outlives the buffer it describes and is safe to log.
+
+use core::error::Error;
+use core::fmt;
+
+use crate::dtype::DType;
+use crate::json::ValueType;
+
+/// A message could not be decoded.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::error::{DecodeErrorKind, SyntaxError};
+/// use tensorwire::message::{Message, Storage};
+///
+/// let mut storage = Storage::<4>::new();
+/// let error = Message::decode(&[b"{\"tensor_descriptors\":[01]}"], &mut storage).unwrap_err();
+/// assert_eq!(error.offset(), 23);
+/// assert_eq!(error.to_string(), "descriptor 0: expected object, found number at byte 23");
+/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DecodeError {
+    kind: DecodeErrorKind,
+    offset: usize,
+    descriptor: Option<u32>,
+}
+
+impl DecodeError {
+    pub(crate) const fn new(kind: DecodeErrorKind, offset: usize) -> Self {
+        Self {
+            kind,
+            offset,
+            descriptor: None,
+        }
+    }
+
+    /// Names the descriptor that the error is about, unless one is named already.
+    pub(crate) fn in_descriptor(mut self, index: usize) -> Self {
+        self.descriptor = self.descriptor.or(u32::try_from(index).ok());
+        self
+    }
+
+    /// What is wrong, with its numbers.
+    #[must_use]
+    pub const fn kind(&self) -> DecodeErrorKind {
+        self.kind
+    }
+
+    /// The byte of the metadata frame at which it is wrong, at most the frame's length.
+    ///
+    /// For a fault of the frames themselves ([`FrameCount`], [`FrameLength`])
+    /// it is where the descriptor, or the list of descriptors, starts.
+    ///
+    /// [`FrameCount`]: DecodeErrorKind::FrameCount
+    /// [`FrameLength`]: DecodeErrorKind::FrameLength
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The descriptor that it is about, in wire order from 0.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<usize> {
+        self.descriptor
+            .and_then(|index| usize::try_from(index).ok())
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(index) = self.descriptor {
+            write!(f, "descriptor {index}: ")?;
+        }
+        write!(f, "{} at byte {}", self.kind, self.offset)
+    }
+}
+
+impl Error for DecodeError {}
+
+/// What is wrong with a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// A dimension is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`.
+    BadDim,
+    /// A `list_index` is neither `-1` nor a plain non-negative integer.
+    BadListIndex,
+    /// Frame 0 says that this is a control message, not a tensor message.
+    ControlMessage,
+    /// Values are nested deeper than [`Limits::depth`](crate::Limits::depth).
+    DepthLimit {
+        /// The cap.
+        limit: usize,
+    },
+    /// More descriptors than [`Limits::descriptors`](crate::Limits::descriptors).
+    DescriptorLimit {
+        /// The cap.
+        limit: usize,
+    },
+    /// A dimension is larger than `isize::MAX`.
+    DimOverflow,
+    /// Two plain tensors have one name.
+    DuplicateField,
+    /// An object of the schema has one of its keys twice.
+    DuplicateKey,
+    /// Two members of one list have one index.
+    DuplicateListIndex {
+        /// The index.
+        list_index: usize,
+    },
+    /// There are more or fewer payload frames than descriptors.
+    FrameCount {
+        /// How many descriptors there are.
+        expected: usize,
+        /// How many payload frames there are.
+        actual: usize,
+    },
+    /// A payload frame is longer or shorter than its shape and dtype say.
+    FrameLength {
+        /// Product of the dimensions times the item size, in bytes.
+        expected: usize,
+        /// Length of the frame in bytes.
+        actual: usize,
+    },
+    /// A field name holds a lone surrogate, which no text can hold.
+    InvalidName,
+    /// The metadata is not UTF-8.
+    InvalidUtf8,
+    /// A `list_index` over [`Limits::list_index`](crate::Limits::list_index).
+    ListIndexLimit {
+        /// The largest index allowed.
+        limit: usize,
+    },
+    /// The metadata frame is longer than [`Limits::metadata_bytes`](crate::Limits::metadata_bytes).
+    MetadataLimit {
+        /// The cap in bytes.
+        limit: usize,
+        /// The frame's length in bytes.
+        actual: usize,
+    },
+    /// A key that the schema demands is not there.
+    MissingKey(SchemaKey),
+    /// One name is both a plain tensor and a list.
+    MixedField,
+    /// A field name is longer than [`Limits::name_bytes`](crate::Limits::name_bytes).
+    NameLimit {
+        /// The cap in bytes of UTF-8, unescaped.
+        limit: usize,
+        /// The name's length in the same unit.
+        actual: usize,
+    },
+    /// The message has no frame at all.
+    NoFrames,
+    /// `NaN`, `Infinity` or `-Infinity` where strict JSON was asked for, or outside the scalars.
+    NonFinite,
+    /// More dimensions than [`Limits::rank`](crate::Limits::rank).
+    RankLimit {
+        /// The cap.
+        limit: usize,
+    },
+    /// The size in bytes, or the same without the zero dimensions, is over `isize::MAX`.
+    ShapeOverflow,
+    /// The caller's storage has no room for all descriptors.
+    StorageFull {
+        /// How many descriptors it has room for.
+        capacity: usize,
+    },
+    /// The metadata is not JSON.
+    Syntax(SyntaxError),
+    /// All tensors together are larger than [`Limits::tensor_bytes`](crate::Limits::tensor_bytes).
+    TensorBytesLimit {
+        /// The cap in bytes.
+        limit: usize,
+    },
+    /// Something follows the JSON document.
+    TrailingData,
+    /// The dtype is not one of the names accepted.
+    UnknownDType,
+    /// A value has another JSON type than the schema says.
+    WrongType {
+        /// The type the schema says.
+        expected: ValueType,
+        /// The type it has.
+        actual: ValueType,
+    },
+}
+
+impl fmt::Display for DecodeErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BadDim => f.write_str("dimension is not a plain non-negative integer"),
+            Self::BadListIndex => {
+                f.write_str("list_index is neither -1 nor a plain non-negative integer")
+            }
+            Self::ControlMessage => f.write_str("control message where a tensor message belongs"),
+            Self::DepthLimit { limit } => write!(f, "nested deeper than {limit}"),
+            Self::DescriptorLimit { limit } => write!(f, "more than {limit} descriptors"),
+            Self::DimOverflow => write!(f, "dimension over {}", isize::MAX),
+            Self::DuplicateField => f.write_str("name of an earlier tensor"),
+            Self::DuplicateKey => f.write_str("key given twice"),
+            Self::DuplicateListIndex { list_index } => {
+                write!(f, "list_index {list_index} given twice")
+            }
+            Self::FrameCount { expected, actual } => {
+                write!(f, "{actual} payload frames for {expected} descriptors")
+            }
+            Self::FrameLength { expected, actual } => {
+                write!(f, "frame of {actual} bytes where the shape says {expected}")
+            }
+            Self::InvalidName => f.write_str("lone surrogate in a field name"),
+            Self::InvalidUtf8 => f.write_str("invalid UTF-8"),
+            Self::ListIndexLimit { limit } => write!(f, "list_index over {limit}"),
+            Self::MetadataLimit { limit, actual } => {
+                write!(f, "metadata of {actual} bytes where {limit} are allowed")
+            }
+            Self::MissingKey(key) => write!(f, "no {key}"),
+            Self::MixedField => f.write_str("name is both a plain tensor and a list"),
+            Self::NameLimit { limit, actual } => {
+                write!(f, "name of {actual} bytes where {limit} are allowed")
+            }
+            Self::NoFrames => f.write_str("message without frames"),
+            Self::NonFinite => f.write_str("NaN or Infinity where only JSON is allowed"),
+            Self::RankLimit { limit } => write!(f, "more than {limit} dimensions"),
+            Self::ShapeOverflow => write!(f, "tensor of more than {} bytes", isize::MAX),
+            Self::StorageFull { capacity } => {
+                write!(f, "storage has room for {capacity} descriptors only")
+            }
+            Self::Syntax(error) => error.fmt(f),
+            Self::TensorBytesLimit { limit } => {
+                write!(f, "tensors of more than {limit} bytes in all")
+            }
+            Self::TrailingData => f.write_str("data after the JSON document"),
+            Self::UnknownDType => f.write_str("unknown dtype"),
+            Self::WrongType { expected, actual } => {
+                write!(f, "expected {expected}, found {actual}")
+            }
+        }
+    }
+}
+
+/// What makes a text no JSON.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum SyntaxError {
+    /// A raw byte below 0x20 inside a string.
+    ControlCharacter,
+    /// An escape other than `\" \\ \/ \b \f \n \r \t \uXXXX`.
+    InvalidEscape,
+    /// A number that JSON does not write so: `01`, `1.`, `-`, `1e`.
+    InvalidNumber,
+    /// A byte that cannot stand here.
+    UnexpectedByte {
+        /// The byte.
+        found: u8,
+    },
+    /// The text ends inside the document.
+    UnexpectedEnd,
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ControlCharacter => f.write_str("raw control character in a string"),
+            Self::InvalidEscape => f.write_str("invalid escape"),
+            Self::InvalidNumber => f.write_str("invalid number"),
+            Self::UnexpectedByte { found } => write!(f, "unexpected byte {found:#04x}"),
+            Self::UnexpectedEnd => f.write_str("text ends too early"),
+        }
+    }
+}
+
+/// A key of the metadata's schema.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum SchemaKey {
+    /// `dtype` of a descriptor.
+    DType,
+    /// `field_name` of a descriptor.
+    FieldName,
+    /// `shape` of a descriptor.
+    Shape,
+    /// `tensor_descriptors` of the message.
+    TensorDescriptors,
+}
+
+impl fmt::Display for SchemaKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DType => "dtype",
+            Self::FieldName => "field_name",
+            Self::Shape => "shape",
+            Self::TensorDescriptors => "tensor_descriptors",
+        })
+    }
+}
+
+/// A scalar is not what the caller wanted to read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ValueError {
+    kind: ValueErrorKind,
+    offset: usize,
+}
+
+impl ValueError {
+    pub(crate) const fn new(kind: ValueErrorKind, offset: usize) -> Self {
+        Self { kind, offset }
+    }
+
+    /// What is wrong, with its numbers.
+    #[must_use]
+    pub const fn kind(&self) -> ValueErrorKind {
+        self.kind
+    }
+
+    /// Where the value starts: a byte of the document it was read from.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.kind, self.offset)
+    }
+}
+
+impl Error for ValueError {}
+
+/// Why a scalar cannot be read as what the caller wanted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ValueErrorKind {
+    /// The caller's buffer has no room for the text.
+    BufferTooSmall {
+        /// Bytes that the text needs.
+        needed: usize,
+        /// Bytes that the buffer has.
+        capacity: usize,
+    },
+    /// The string holds a lone surrogate, which no text can hold.
+    LoneSurrogate,
+    /// There is no such key.
+    Missing,
+    /// A number with a fraction or an exponent where an integer was asked for.
+    NotAnInteger,
+    /// The number does not fit the type asked for.
+    NumberOutOfRange,
+    /// The value has another JSON type.
+    WrongType {
+        /// The type asked for.
+        expected: ValueType,
+        /// The type it has.
+        actual: ValueType,
+    },
+}
+
+impl fmt::Display for ValueErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BufferTooSmall { needed, capacity } => {
+                write!(f, "text of {needed} bytes for a buffer of {capacity}")
+            }
+            Self::LoneSurrogate => f.write_str("lone surrogate in a string"),
+            Self::Missing => f.write_str("no such key"),
+            Self::NotAnInteger => f.write_str("number is not an integer"),
+            Self::NumberOutOfRange => f.write_str("number out of range"),
+            Self::WrongType { expected, actual } => {
+                write!(f, "expected {expected}, found {actual}")
+            }
+        }
+    }
+}
+
+/// Bytes cannot be seen as elements of the type asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CastError {
+    /// A byte of a bool tensor is neither 0 nor 1.
+    InvalidBool {
+        /// Which element.
+        index: usize,
+        /// The byte.
+        byte: u8,
+    },
+    /// The caller's slice has another length than the tensor.
+    Length {
+        /// Elements of the tensor.
+        expected: usize,
+        /// Elements of the slice.
+        actual: usize,
+    },
+    /// The bytes do not start where the type's values may start.
+    Misaligned {
+        /// The type's alignment in bytes.
+        required: usize,
+        /// The largest power of two that divides the address.
+        actual: usize,
+    },
+    /// The tensor has more or fewer dimensions than asked for.
+    Rank {
+        /// Rank of the tensor.
+        expected: usize,
+        /// Rank, or room for one, asked for.
+        actual: usize,
+    },
+    /// The tensor holds elements of another dtype.
+    WrongDType {
+        /// The dtype of the Rust type asked for.
+        expected: DType,
+        /// The dtype of the tensor.
+        actual: DType,
+    },
+}
+
+impl fmt::Display for CastError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::InvalidBool { index, byte } => {
+                write!(f, "element {index} is {byte:#04x}, which is no bool")
+            }
+            Self::Length { expected, actual } => {
+                write!(f, "{actual} elements where the tensor has {expected}")
+            }
+            Self::Misaligned { required, actual } => {
+                write!(f, "aligned to {actual} bytes where {required} are needed")
+            }
+            Self::Rank { expected, actual } => {
+                write!(f, "{actual} dimensions where the tensor has {expected}")
+            }
+            Self::WrongDType { expected, actual } => {
+                write!(f, "tensor of {actual} read as {expected}")
+            }
+        }
+    }
+}
+
+impl Error for CastError {}
+
+/// The caller asked for a message that cannot be written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The caller's buffer has no room for the metadata.
+    BufferTooSmall {
+        /// Bytes that the metadata needs.
+        needed: usize,
+        /// Bytes that the buffer has.
+        capacity: usize,
+    },
+    /// The payload is longer or shorter than shape and dtype say.
+    ByteLength {
+        /// Product of the dimensions times the item size, in bytes.
+        expected: usize,
+        /// Length of the payload in bytes.
+        actual: usize,
+    },
+    /// Two plain tensors have one name.
+    DuplicateField {
+        /// Which tensor is the second.
+        index: usize,
+    },
+    /// Two members of one list have one index.
+    DuplicateListIndex {
+        /// Which tensor is the second.
+        index: usize,
+    },
+    /// A serialized map has a key that JSON, as Python writes it, has no text for.
+    KeyType,
+    /// One name is both a plain tensor and a list.
+    MixedField {
+        /// Which tensor is the second.
+        index: usize,
+    },
+    /// The scalars are not one JSON object.
+    ScalarsNotAnObject,
+    /// A `Serialize` implementation failed for a reason of its own.
+    Serialize,
+    /// The size in bytes, or the same without the zero dimensions, is over `isize::MAX`.
+    ShapeOverflow,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BufferTooSmall { needed, capacity } => {
+                write!(f, "metadata of {needed} bytes for a buffer of {capacity}")
+            }
+            Self::ByteLength { expected, actual } => {
+                write!(
+                    f,
+                    "payload of {actual} bytes where the shape says {expected}"
+                )
+            }
+            Self::DuplicateField { index } => {
+                write!(f, "tensor {index} has the name of an earlier one")
+            }
+            Self::DuplicateListIndex { index } => {
+                write!(
+                    f,
+                    "tensor {index} has name and list index of an earlier one"
+                )
+            }
+            Self::KeyType => f.write_str("map key that JSON has no text for"),
+            Self::MixedField { index } => {
+                write!(
+                    f,
+                    "tensor {index} makes one name both a plain tensor and a list"
+                )
+            }
+            Self::ScalarsNotAnObject => f.write_str("scalars are not one JSON object"),
+            Self::Serialize => f.write_str("a value refused to be serialized"),
+            Self::ShapeOverflow => write!(f, "tensor of more than {} bytes", isize::MAX),
+        }
+    }
+}
+
+impl Error for EncodeError {}

@@ -1,0 +1,454 @@
+//! The one reader of a JSON text: it takes a whole token or fails and stays.
+//!
+//! The text is known to be UTF-8, so a token that starts and ends at ASCII
+//! bytes is a `str`. Strings are scanned a word of eight bytes at a time.
+
+use super::{Str, ValueType};
+use crate::Limits;
+use crate::error::{DecodeError, DecodeErrorKind, SyntaxError};
+
+/// Whether `NaN`, `Infinity` and `-Infinity` are numbers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NonFinite {
+    Accept,
+    Refuse,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) const fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            rest: text.as_bytes(),
+        }
+    }
+
+    /// Checks the encoding of `bytes`, the one thing that is checked of a text as a whole.
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        core::str::from_utf8(bytes)
+            .map(Self::new)
+            .map_err(|error| DecodeError::new(DecodeErrorKind::InvalidUtf8, error.valid_up_to()))
+    }
+
+    /// The text that it reads, from its start.
+    pub(crate) const fn text(&self) -> &'a str {
+        self.text
+    }
+
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) const fn offset(&self) -> usize {
+        // The rest is a tail of the text.
+        self.text.len().saturating_sub(self.rest.len())
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
+    /// Continues at `rest`, a tail of what was left.
+    pub(crate) fn advance_to(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
+    /// The text from `start` to here. Both lie beside ASCII bytes, so it is never cut inside a character.
+    pub(crate) fn text_since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.offset()).unwrap_or_default()
+    }
+
+    pub(crate) const fn error(&self, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(kind, self.offset())
+    }
+
+    pub(crate) fn syntax(&self, error: SyntaxError) -> DecodeError {
+        self.error(DecodeErrorKind::Syntax(error))
+    }
+
+    /// What stands here cannot stand here.
+    #[cold]
+    pub(crate) fn unexpected(&self) -> DecodeError {
+        self.syntax(match self.peek() {
+            Some(found) => SyntaxError::UnexpectedByte { found },
+            None => SyntaxError::UnexpectedEnd,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn skip_whitespace(&mut self) {
+        while let Some((b' ' | b'\t' | b'\n' | b'\r', rest)) = self.rest.split_first() {
+            self.rest = rest;
+        }
+    }
+
+    /// Takes `byte` if it is next.
+    #[inline]
+    pub(crate) fn take_if(&mut self, byte: u8) -> bool {
+        match self.rest.split_first() {
+            Some((&first, rest)) if first == byte => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_byte(&mut self, byte: u8) -> Result<(), DecodeError> {
+        if self.take_if(byte) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    /// Demands that only white space is left.
+    pub(crate) fn finish(mut self) -> Result<(), DecodeError> {
+        self.skip_whitespace();
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.error(DecodeErrorKind::TrailingData)),
+        }
+    }
+
+    /// The type that the next value has by its first byte.
+    pub(crate) fn peek_type(&self) -> Result<ValueType, DecodeError> {
+        match self.peek() {
+            Some(b'{') => Ok(ValueType::Object),
+            Some(b'[') => Ok(ValueType::Array),
+            Some(b'"') => Ok(ValueType::String),
+            Some(b't' | b'f') => Ok(ValueType::Bool),
+            Some(b'n') => Ok(ValueType::Null),
+            Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Ok(ValueType::Number),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Demands that the next value has this type, and leaves it there.
+    pub(crate) fn expect_type(&self, expected: ValueType) -> Result<(), DecodeError> {
+        let actual = self.peek_type()?;
+        if actual == expected {
+            Ok(())
+        } else {
+            Err(self.error(DecodeErrorKind::WrongType { expected, actual }))
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_string(&mut self) -> Result<Str<'a>, DecodeError> {
+        let mut cursor = *self;
+        cursor.take_byte(b'"')?;
+        let start = cursor.offset();
+        let mut escaped = false;
+        loop {
+            cursor.advance(plain_run(cursor.rest));
+            match cursor.peek() {
+                Some(b'"') => {
+                    let content = cursor.text_since(start);
+                    cursor.advance(1);
+                    *self = cursor;
+                    return Ok(Str::from_json(content, escaped));
+                }
+                Some(b'\\') => {
+                    cursor.skip_escape()?;
+                    escaped = true;
+                }
+                Some(_) => return Err(cursor.syntax(SyntaxError::ControlCharacter)),
+                None => return Err(cursor.unexpected()),
+            }
+        }
+    }
+
+    fn skip_escape(&mut self) -> Result<(), DecodeError> {
+        let length = match self.rest {
+            [
+                _,
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+                ..,
+            ] => 2,
+            [_, b'u', hex @ ..] => {
+                let digits = hex.iter().take(4);
+                let valid = digits.clone().take_while(|byte| byte.is_ascii_hexdigit());
+                match (digits.len(), valid.count()) {
+                    (_, 4) => 6,
+                    (seen, valid) if seen == valid => {
+                        self.advance(self.rest.len());
+                        return Err(self.unexpected());
+                    }
+                    _ => return Err(self.syntax(SyntaxError::InvalidEscape)),
+                }
+            }
+            [_] => {
+                self.advance(1);
+                return Err(self.unexpected());
+            }
+            _ => return Err(self.syntax(SyntaxError::InvalidEscape)),
+        };
+        self.advance(length);
+        Ok(())
+    }
+
+    /// Takes a number's text, and says whether it is written as an integer.
+    #[inline]
+    pub(crate) fn take_number(
+        &mut self,
+        non_finite: NonFinite,
+    ) -> Result<(&'a str, bool), DecodeError> {
+        let mut cursor = *self;
+        let start = cursor.offset();
+        let negative = cursor.take_if(b'-');
+        match cursor.peek() {
+            Some(b'0') => cursor.advance(1),
+            Some(b'1'..=b'9') => cursor.skip_digits(),
+            Some(b'I') => return self.take_non_finite(negative, b"Infinity", non_finite),
+            Some(b'N') if !negative => return self.take_non_finite(false, b"NaN", non_finite),
+            None => return Err(cursor.unexpected()),
+            Some(_) => return Err(cursor.syntax(SyntaxError::InvalidNumber)),
+        }
+        let mut integer = true;
+        if cursor.take_if(b'.') {
+            integer = false;
+            cursor.take_digits()?;
+        }
+        if cursor.take_if(b'e') || cursor.take_if(b'E') {
+            integer = false;
+            let _sign = cursor.take_if(b'+') || cursor.take_if(b'-');
+            cursor.take_digits()?;
+        }
+        if let Some(b'0'..=b'9') = cursor.peek() {
+            // Only a leading zero leaves a digit over.
+            return Err(cursor.syntax(SyntaxError::InvalidNumber));
+        }
+        let text = cursor.text_since(start);
+        *self = cursor;
+        Ok((text, integer))
+    }
+
+    #[inline]
+    fn skip_digits(&mut self) {
+        while let Some((b'0'..=b'9', rest)) = self.rest.split_first() {
+            self.rest = rest;
+        }
+    }
+
+    /// At least one digit.
+    fn take_digits(&mut self) -> Result<(), DecodeError> {
+        match self.peek() {
+            Some(b'0'..=b'9') => {
+                self.skip_digits();
+                Ok(())
+            }
+            Some(_) => Err(self.syntax(SyntaxError::InvalidNumber)),
+            None => Err(self.unexpected()),
+        }
+    }
+
+    #[cold]
+    fn take_non_finite(
+        &mut self,
+        negative: bool,
+        token: &[u8],
+        non_finite: NonFinite,
+    ) -> Result<(&'a str, bool), DecodeError> {
+        let mut cursor = *self;
+        let start = cursor.offset();
+        cursor.advance(usize::from(negative));
+        cursor.take_literal(token)?;
+        if non_finite == NonFinite::Refuse {
+            return Err(self.error(DecodeErrorKind::NonFinite));
+        }
+        *self = cursor;
+        Ok((self.text_since(start), false))
+    }
+
+    /// Takes exactly these bytes; the error is at the first other one.
+    pub(crate) fn take_literal(&mut self, literal: &[u8]) -> Result<(), DecodeError> {
+        if let Some(rest) = self.rest.strip_prefix(literal) {
+            self.rest = rest;
+            return Ok(());
+        }
+        let mut cursor = *self;
+        for &byte in literal {
+            cursor.take_byte(byte)?;
+        }
+        Ok(())
+    }
+
+    /// Takes `,` or the closing byte of an array or object, with white space
+    /// around it, and says whether another member follows.
+    #[inline]
+    pub(crate) fn take_separator(&mut self, close: u8) -> Result<bool, DecodeError> {
+        self.skip_whitespace();
+        if self.take_if(b',') {
+            self.skip_whitespace();
+            Ok(true)
+        } else {
+            self.take_byte(close)?;
+            Ok(false)
+        }
+    }
+
+    /// Takes an object's key and the colon, with white space around it.
+    #[inline]
+    pub(crate) fn take_key(&mut self) -> Result<Str<'a>, DecodeError> {
+        let key = self.take_string()?;
+        self.skip_whitespace();
+        self.take_byte(b':')?;
+        self.skip_whitespace();
+        Ok(key)
+    }
+
+    /// Checks the syntax of the next value, whatever it is, and goes past it.
+    ///
+    /// `depth` containers are open around it. The ones inside are kept as one
+    /// bit each, so that no input makes the stack grow.
+    pub(crate) fn skip_value(
+        &mut self,
+        depth: usize,
+        limits: &Limits,
+        non_finite: NonFinite,
+    ) -> Result<(), DecodeError> {
+        // The lowest bit says whether the innermost container is an object.
+        let mut open: u128 = 0;
+        let mut levels: usize = 0;
+        let room = limits.depth().saturating_sub(depth);
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.take_string()?;
+                }
+                Some(b'-' | b'0'..=b'9' | b'N' | b'I') => {
+                    self.take_number(non_finite)?;
+                }
+                Some(byte @ (b'{' | b'[')) => {
+                    if levels >= room {
+                        let limit = limits.depth();
+                        return Err(self.error(DecodeErrorKind::DepthLimit { limit }));
+                    }
+                    let object = byte == b'{';
+                    self.advance(1);
+                    self.skip_whitespace();
+                    if !self.take_if(if object { b'}' } else { b']' }) {
+                        levels = levels.saturating_add(1);
+                        open = (open << 1) | u128::from(object);
+                        if object {
+                            self.take_key()?;
+                        }
+                        continue;
+                    }
+                }
+                Some(b't') => self.take_literal(b"true")?,
+                Some(b'f') => self.take_literal(b"false")?,
+                Some(b'n') => self.take_literal(b"null")?,
+                _ => return Err(self.unexpected()),
+            }
+            // A value has ended; so may the containers that it is the last of.
+            loop {
+                if levels == 0 {
+                    return Ok(());
+                }
+                let object = open & 1 == 1;
+                if self.take_separator(if object { b'}' } else { b']' })? {
+                    if object {
+                        self.take_key()?;
+                    }
+                    break;
+                }
+                open >>= 1;
+                levels = levels.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// How many bytes at the start of `bytes` are neither `"` nor `\` nor a control character.
+#[inline]
+pub(crate) fn plain_run(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+    const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; 8]);
+    const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
+
+    let mut rest = bytes;
+    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        // In each term the lowest high bit set marks the first byte sought:
+        // a borrow only runs from such a byte upwards.
+        let quote = (word ^ QUOTES).wrapping_sub(ONES) & !(word ^ QUOTES);
+        let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES) & !(word ^ BACKSLASHES);
+        let control = word.wrapping_sub(SPACES) & !word;
+        let found = (quote | backslash | control) & HIGHS;
+        if found != 0 {
+            let index = usize::try_from(found.trailing_zeros() >> 3).unwrap_or_default();
+            return bytes.len().saturating_sub(rest.len()).saturating_add(index);
+        }
+        rest = tail;
+    }
+    let tail = rest
+        .iter()
+        .take_while(|&&byte| byte >= b' ' && byte != b'"' && byte != b'\\')
+        .count();
+    bytes.len().saturating_sub(rest.len()).saturating_add(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    #[test]
+    fn a_run_ends_at_the_first_special_byte_wherever_it_lies() {
+        for special in (0..=255_u8).filter(|&b| b < 0x20 || b == b'"' || b == b'\\') {
+            for length in 0..40 {
+                for filler in [
+                    b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff, 0xa2, 0xdc,
+                ] {
+                    let mut bytes = vec![filler; length];
+                    assert_eq!(plain_run(&bytes), length);
+                    bytes.push(special);
+                    bytes.extend([b'"', b'\\', 0, filler]);
+                    assert_eq!(plain_run(&bytes), length, "{special} after {filler}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_fails_leaves_the_cursor_where_it_was() {
+        for text in [
+            r#""abc"#, r#""\x""#, r#""\u12"#, "-", "01", "1.", "1e", "-I", "Nan",
+        ] {
+            let mut cursor = Cursor::new(text);
+            let string = cursor.take_string().is_err();
+            let number = cursor.take_number(NonFinite::Accept).is_err();
+            assert!(string && number, "{text}");
+            assert_eq!(cursor.offset(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_refused_at_the_level_over_the_cap() {
+        let limits = Limits::new().with_depth(3);
+        for (text, verdict) in [
+            ("[[[]]]", Ok(())),
+            (r#"{"a":{"b":[]}}"#, Ok(())),
+            ("[[[[]]]]", Err(3)),
+            (r#"[{"a":[{}]}]"#, Err(7)),
+        ] {
+            let mut cursor = Cursor::new(text);
+            let result = cursor.skip_value(0, &limits, NonFinite::Refuse);
+            assert_eq!(result.map_err(|error| error.offset()), verdict, "{text}");
+        }
+    }
+}

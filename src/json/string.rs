@@ -1,0 +1,352 @@
+//! Strings as they stand in a JSON text, compared and copied without unescaping them first.
+
+use core::cmp::Ordering;
+use core::fmt;
+
+use crate::error::{ValueError, ValueErrorKind};
+
+/// A string of a JSON text, still escaped, or a plain text on its way into one.
+///
+/// Compares by what it says: `"caf\u00e9"` and `"café"` are equal. Python
+/// writes a lone surrogate as an escape that no Rust text can hold; such a
+/// string compares and iterates, and only [`copy_to`](Self::copy_to) and its
+/// kin refuse it.
+///
+/// `Display` and `Debug` escape whatever a terminal or a log could trip over.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::json::Value;
+///
+/// let value = Value::parse(br#""caf\u00e9""#)?;
+/// let text = value.as_str()?;
+/// assert!(text == "café");
+/// let mut buffer = [0; 16];
+/// assert_eq!(text.copy_to(&mut buffer)?, "café");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Str<'a> {
+    text: &'a str,
+    /// Whether `text` is JSON with escapes in it, or just what it says.
+    escaped: bool,
+    /// Where it stands in its document.
+    offset: usize,
+}
+
+impl<'a> Str<'a> {
+    pub(crate) const fn from_json(text: &'a str, escaped: bool) -> Self {
+        Self {
+            text,
+            escaped,
+            offset: 0,
+        }
+    }
+
+    pub(crate) const fn at(self, offset: usize) -> Self {
+        Self { offset, ..self }
+    }
+
+    pub(crate) const fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+
+    /// The text as it stands: between the quotes for a string that was read.
+    #[must_use]
+    pub const fn raw(&self) -> &'a str {
+        self.text
+    }
+
+    /// The text itself, if it holds no escapes.
+    ///
+    /// Python escapes everything that is not printable ASCII, so names and
+    /// enumerations nearly always give `Some`.
+    #[must_use]
+    pub const fn as_plain(&self) -> Option<&'a str> {
+        if self.escaped { None } else { Some(self.text) }
+    }
+
+    /// The code points, a surrogate pair as one and a lone surrogate as itself.
+    #[must_use]
+    pub const fn code_points(&self) -> CodePoints<'a> {
+        CodePoints {
+            rest: self.text,
+            escaped: self.escaped,
+        }
+    }
+
+    /// The length of the text in bytes of UTF-8, without its escapes.
+    ///
+    /// # Errors
+    ///
+    /// [`ValueErrorKind::LoneSurrogate`].
+    pub fn decoded_len(&self) -> Result<usize, ValueError> {
+        if !self.escaped {
+            return Ok(self.text.len());
+        }
+        self.chars().try_fold(
+            0_usize,
+            |sum, next| Ok(sum.saturating_add(next?.len_utf8())),
+        )
+    }
+
+    /// Whether the text holds no lone surrogate.
+    pub(crate) fn is_text(&self) -> bool {
+        !self.escaped || self.chars().all(|next| next.is_ok())
+    }
+
+    /// Copies the text, unescaped, to the start of `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// [`ValueErrorKind::LoneSurrogate`], or [`ValueErrorKind::BufferTooSmall`]
+    /// with the length needed; then `buffer` holds anything.
+    pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b str, ValueError> {
+        let capacity = buffer.len();
+        let needed = self.decoded_len()?;
+        let Some(target) = buffer.get_mut(..needed) else {
+            let kind = ValueErrorKind::BufferTooSmall { needed, capacity };
+            return Err(ValueError::new(kind, self.offset));
+        };
+        if self.escaped {
+            let mut rest = &mut *target;
+            for next in self.chars() {
+                let mut utf8 = [0; 4];
+                let utf8 = next?.encode_utf8(&mut utf8).as_bytes();
+                let Some((head, tail)) = rest.split_at_mut_checked(utf8.len()) else {
+                    break;
+                };
+                head.copy_from_slice(utf8);
+                rest = tail;
+            }
+        } else {
+            target.copy_from_slice(self.text.as_bytes());
+        }
+        core::str::from_utf8(target)
+            .map_err(|_| ValueError::new(ValueErrorKind::LoneSurrogate, self.offset))
+    }
+
+    /// The text: borrowed if it holds no escapes.
+    ///
+    /// # Errors
+    ///
+    /// [`ValueErrorKind::LoneSurrogate`].
+    #[cfg(feature = "alloc")]
+    pub fn to_cow(&self) -> Result<alloc::borrow::Cow<'a, str>, ValueError> {
+        match self.as_plain() {
+            Some(text) => Ok(text.into()),
+            None => self.chars().collect(),
+        }
+    }
+
+    /// The text with U+FFFD in place of each lone surrogate.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn to_cow_lossy(&self) -> alloc::borrow::Cow<'a, str> {
+        match self.as_plain() {
+            Some(text) => text.into(),
+            None => self
+                .code_points()
+                .map(|point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect(),
+        }
+    }
+
+    fn chars(&self) -> impl Iterator<Item = Result<char, ValueError>> + use<'a> {
+        let error = ValueError::new(ValueErrorKind::LoneSurrogate, self.offset);
+        self.code_points()
+            .map(move |point| char::from_u32(point).ok_or(error))
+    }
+}
+
+impl<'a> From<&'a str> for Str<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::from_json(text, false)
+    }
+}
+
+impl PartialEq for Str<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        if self.escaped || other.escaped {
+            self.code_points().eq(other.code_points())
+        } else {
+            self.text == other.text
+        }
+    }
+}
+
+impl Eq for Str<'_> {}
+
+impl PartialEq<str> for Str<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self == Str::from(other)
+    }
+}
+
+impl PartialEq<&str> for Str<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+/// By code points, which is also the order of the UTF-8 bytes.
+impl Ord for Str<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.escaped || other.escaped {
+            self.code_points().cmp(other.code_points())
+        } else {
+            self.text.cmp(other.text)
+        }
+    }
+}
+
+impl PartialOrd for Str<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for point in self.code_points() {
+            match char::from_u32(point) {
+                Some(quote @ ('"' | '\'')) => fmt::Write::write_char(f, quote)?,
+                Some(c) => write!(f, "{}", c.escape_debug())?,
+                None => write!(f, "\\u{{{point:x}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        for point in self.code_points() {
+            match char::from_u32(point) {
+                Some(c) => write!(f, "{}", c.escape_debug())?,
+                None => write!(f, "\\u{{{point:x}}}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+/// The code points of a [`Str`].
+#[derive(Clone, Debug)]
+pub struct CodePoints<'a> {
+    rest: &'a str,
+    escaped: bool,
+}
+
+impl CodePoints<'_> {
+    /// The escape's value and length, at a backslash.
+    fn escape(&self) -> Option<(u32, usize)> {
+        let point = match self.rest.as_bytes().get(1)? {
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => 0x0a,
+            b'r' => 0x0d,
+            b't' => 0x09,
+            b'u' => return self.unicode_escape(),
+            &other => u32::from(other),
+        };
+        Some((point, 2))
+    }
+
+    fn unicode_escape(&self) -> Option<(u32, usize)> {
+        let unit = |at: usize| {
+            let digits = self.rest.get(at..at.checked_add(4)?)?;
+            u32::from_str_radix(digits, 16).ok()
+        };
+        let high = unit(2)?;
+        if let 0xd800..=0xdbff = high
+            && self.rest.get(6..8) == Some("\\u")
+            && let Some(low @ 0xdc00..=0xdfff) = unit(8)
+        {
+            // Both are in range, so neither difference wraps.
+            let point = (high.wrapping_sub(0xd800) << 10) | low.wrapping_sub(0xdc00);
+            return Some((point.wrapping_add(0x1_0000), 12));
+        }
+        Some((high, 6))
+    }
+}
+
+impl Iterator for CodePoints<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.escaped && self.rest.starts_with('\\') {
+            let (point, length) = self.escape()?;
+            self.rest = self.rest.get(length..).unwrap_or_default();
+            return Some(point);
+        }
+        let mut chars = self.rest.chars();
+        let next = chars.next()?;
+        self.rest = chars.as_str();
+        Some(u32::from(next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+    use std::vec::Vec;
+
+    fn escaped(text: &str) -> Str<'_> {
+        Str::from_json(text, true)
+    }
+
+    #[test]
+    fn escapes_say_what_python_reads_from_them() {
+        let cases: &[(&str, &[u32])] = &[
+            (r"\u0061", &[0x61]),
+            (r"\u00E9\u00e9", &[0xe9, 0xe9]),
+            (r#"\"\\\/\b\f\n\r\t"#, &[0x22, 0x5c, 0x2f, 8, 12, 10, 13, 9]),
+            (r"\ud83d\ude00!", &[0x1_f600, 0x21]),
+            (r"\ud83d", &[0xd83d]),
+            (r"\ud83d\ud83d\ude00", &[0xd83d, 0x1_f600]),
+            (r"\ude00\ud83d", &[0xde00, 0xd83d]),
+            (r"\ud83dx", &[0xd83d, 0x78]),
+            (r"\udbff\udfff", &[0x10_ffff]),
+            ("é\\n", &[0xe9, 10]),
+        ];
+        for (text, points) in cases {
+            let read: Vec<_> = escaped(text).code_points().collect();
+            assert_eq!(read, *points, "{text}");
+        }
+    }
+
+    #[test]
+    fn comparing_is_comparing_what_is_said() {
+        assert_eq!(escaped(r"caf\u00e9"), Str::from("café"));
+        assert!(escaped(r"\u0061b") < Str::from("ac"));
+        assert!(escaped(r"\ud83d\ude00") > Str::from("\u{ffff}"));
+        assert!(Str::from(r"\u0061") != "a");
+    }
+
+    #[test]
+    fn copies_unescape_and_name_the_length_needed() {
+        let text = escaped(r"caf\u00e9 \ud83d\ude00");
+        assert_eq!(text.decoded_len(), Ok(10));
+        let mut buffer = [0; 10];
+        assert_eq!(text.copy_to(&mut buffer), Ok("café 😀"));
+        let error = text.copy_to(&mut buffer[..9]).unwrap_err();
+        let (needed, capacity) = (10, 9);
+        assert_eq!(
+            error.kind(),
+            ValueErrorKind::BufferTooSmall { needed, capacity }
+        );
+        let lone = escaped(r"a\ud800").copy_to(&mut buffer).unwrap_err();
+        assert_eq!(lone.kind(), ValueErrorKind::LoneSurrogate);
+    }
+
+    #[test]
+    fn what_is_shown_is_safe_to_show() {
+        let text = Str::from("a\u{1b}[31m\u{202e}\"");
+        assert_eq!(format!("{text}"), "a\\u{1b}[31m\\u{202e}\"");
+        assert_eq!(format!("{:?}", escaped(r"\ud800x")), "\"\\u{d800}x\"");
+    }
+}

@@ -1,0 +1,152 @@
+//! The caps on what a peer may ask for.
+
+/// Caps on a message's metadata, checked before anything is handed out.
+///
+/// No cap makes the decoder allocate: each only turns larger messages away.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::Limits;
+///
+/// let limits = Limits::new().with_rank(8).with_tensor_bytes(64 << 20);
+/// assert_eq!(limits.rank(), 8);
+/// assert_eq!(limits.descriptors(), 4096);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    metadata_bytes: usize,
+    descriptors: usize,
+    rank: usize,
+    depth: usize,
+    name_bytes: usize,
+    list_index: usize,
+    tensor_bytes: usize,
+}
+
+impl Limits {
+    /// The deepest nesting that can be allowed: the scanner keeps one bit a level in a `u128`.
+    pub const MAX_DEPTH: usize = 128;
+
+    /// The default caps.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            // A message of 4096 descriptors of ordinary names takes half of it.
+            metadata_bytes: 1 << 20,
+            // Larger than any list of tensors seen; a table of them fits in 300 KiB.
+            descriptors: 4096,
+            // Where numpy 2 stops.
+            rank: 64,
+            depth: Self::MAX_DEPTH,
+            // Names are identifiers; 1024 bytes hold any that a person wrote.
+            name_bytes: 1024,
+            // A peer's list is at most this long, holes included.
+            list_index: 4096,
+            // Only the caller knows what the machine can take.
+            tensor_bytes: usize::MAX,
+        }
+    }
+
+    /// Sets the longest metadata frame in bytes; 1 MiB unless set, at most `u32::MAX`.
+    #[must_use]
+    pub const fn with_metadata_bytes(mut self, bytes: usize) -> Self {
+        self.metadata_bytes = bytes;
+        self
+    }
+
+    /// Sets the largest number of descriptors; 4096 unless set.
+    #[must_use]
+    pub const fn with_descriptors(mut self, descriptors: usize) -> Self {
+        self.descriptors = descriptors;
+        self
+    }
+
+    /// Sets the largest rank, which is the number of dimensions; 64 unless set.
+    #[must_use]
+    pub const fn with_rank(mut self, rank: usize) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// Sets the deepest nesting of arrays and objects, the metadata object
+    /// itself being level 1; 128 unless set, which is also the most.
+    #[must_use]
+    pub const fn with_depth(mut self, depth: usize) -> Self {
+        self.depth = if depth < Self::MAX_DEPTH {
+            depth
+        } else {
+            Self::MAX_DEPTH
+        };
+        self
+    }
+
+    /// Sets the longest field name in bytes of UTF-8, unescaped; 1024 unless set.
+    #[must_use]
+    pub const fn with_name_bytes(mut self, bytes: usize) -> Self {
+        self.name_bytes = bytes;
+        self
+    }
+
+    /// Sets the largest `list_index`; 4096 unless set, at most `i32::MAX`.
+    #[must_use]
+    pub const fn with_list_index(mut self, list_index: usize) -> Self {
+        self.list_index = list_index;
+        self
+    }
+
+    /// Sets the largest sum of all tensors' sizes in bytes; unlimited unless set.
+    #[must_use]
+    pub const fn with_tensor_bytes(mut self, bytes: usize) -> Self {
+        self.tensor_bytes = bytes;
+        self
+    }
+
+    /// The longest metadata frame in bytes.
+    #[must_use]
+    pub const fn metadata_bytes(&self) -> usize {
+        self.metadata_bytes
+    }
+
+    /// The largest number of descriptors.
+    #[must_use]
+    pub const fn descriptors(&self) -> usize {
+        self.descriptors
+    }
+
+    /// The largest rank.
+    #[must_use]
+    pub const fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The deepest nesting of arrays and objects.
+    #[must_use]
+    pub const fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The longest field name in bytes of UTF-8, unescaped.
+    #[must_use]
+    pub const fn name_bytes(&self) -> usize {
+        self.name_bytes
+    }
+
+    /// The largest `list_index`.
+    #[must_use]
+    pub const fn list_index(&self) -> usize {
+        self.list_index
+    }
+
+    /// The largest sum of all tensors' sizes in bytes.
+    #[must_use]
+    pub const fn tensor_bytes(&self) -> usize {
+        self.tensor_bytes
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
