@@ -32,9 +32,13 @@ pub mod dtype;
 pub mod error;
 pub mod json;
 mod limits;
+pub mod message;
 pub mod tensor;
 pub mod transport;
 
 pub use dtype::DType;
 pub use limits::Limits;
-pub use tensor::TensorView;
+#[cfg(feature = "alloc")]
+pub use message::Decoder;
+pub use message::{Message, Options, Scalar, Storage};
+pub use tensor::{Descriptor, TensorView};

@@ -7,8 +7,7 @@ pub(crate) const MAX_FLOAT_LEN: usize = 24;
 
 /// Python's `repr` of `value`, or the bare token that `json.dumps` writes for it.
 ///
-/// The digits are the shortest that read back as `value`, as Rust's own `{:e}`
-/// finds them; only their layout is Python's.
+/// The digits are the shortest that read back as `value`; the layout is Python's.
 pub(crate) fn format_float(value: f64) -> FloatText {
     let mut text = FloatText::default();
     if value.is_nan() {
@@ -22,9 +21,7 @@ pub(crate) fn format_float(value: f64) -> FloatText {
         text.push(b"Infinity");
         return text;
     }
-    let mut scientific = FloatText::default();
-    // Never fails: `{:e}` is a sign shorter than Python's longest text.
-    let _ = write!(scientific, "{:e}", value.abs());
+    let scientific = shortest(value.abs());
     let (mantissa, exponent) = scientific
         .as_str()
         .split_once('e')
@@ -60,6 +57,29 @@ pub(crate) fn format_float(value: f64) -> FloatText {
             text.push(mantissa.as_bytes());
             text.push(if exponent < 0 { b"e-" } else { b"e+" });
             let _ = write!(text, "{:02}", exponent.unsigned_abs());
+        }
+    }
+    text
+}
+
+/// The shortest digits that read back as `value`, and of those the nearest, in
+/// scientific notation.
+///
+/// Rust and Python differ where the value lies just half-way between two
+/// texts that both read back: `{:e}` takes the upper, Python the even one. That
+/// takes decimals as dense as the floats, and so 16 digits or more. Rounding to
+/// a given number of digits is to even in both.
+fn shortest(value: f64) -> FloatText {
+    let mut text = FloatText::default();
+    // Never fails: `{:e}` is a sign shorter than Python's longest text.
+    let _ = write!(text, "{value:e}");
+    let digits = text.as_str().bytes().take_while(|&byte| byte != b'e');
+    let decimals = digits.count().saturating_sub("1.".len());
+    if decimals >= 15 {
+        let mut even = FloatText::default();
+        let _ = write!(even, "{value:.decimals$e}");
+        if even.as_str().parse() == Ok(value) {
+            return even;
         }
     }
     text
@@ -116,6 +136,9 @@ mod tests {
             (1e-5, "1e-05"),
             (1e15, "1000000000000000.0"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),
+            // Half-way between two texts of 17 digits.
+            (1_595_418_169_715_085.3, "1595418169715085.2"),
+            (1_595_418_169_715_085.8, "1595418169715085.8"),
             (1e16, "1e+16"),
             (1.25e16, "1.25e+16"),
             (1e22, "1e+22"),

@@ -91,11 +91,6 @@ impl<'a> Str<'a> {
         )
     }
 
-    /// Whether the text holds no lone surrogate.
-    pub(crate) fn is_text(&self) -> bool {
-        !self.escaped || self.chars().all(|next| next.is_ok())
-    }
-
     /// Copies the text, unescaped, to the start of `buffer`.
     ///
     /// # Errors

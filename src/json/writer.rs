@@ -6,8 +6,11 @@ use super::{Str, Value};
 /// Writes into a buffer, and past its end goes on counting.
 ///
 /// So the length of a text is what writing it into an empty buffer counts.
+///
+/// Public, though without public methods, because sealed traits name it.
 #[derive(Debug)]
-pub(crate) struct Writer<'b> {
+#[expect(unnameable_types, reason = "nobody outside is to name it")]
+pub struct Writer<'b> {
     buffer: &'b mut [u8],
     len: usize,
 }
@@ -22,15 +25,20 @@ impl<'b> Writer<'b> {
         self.len
     }
 
-    /// The text, or, if it had no room, its length and a buffer of zeros.
-    pub(crate) fn finish(self) -> Result<&'b mut [u8], usize> {
-        let Self { buffer, len } = self;
-        let fits = len <= buffer.len();
-        if !fits {
-            buffer.fill(0);
-            return Err(len);
+    /// Leaves nothing of the text behind.
+    pub(crate) fn blank(&mut self) {
+        let written = self.len.min(self.buffer.len());
+        if let Some(text) = self.buffer.get_mut(..written) {
+            text.fill(0);
         }
-        buffer.get_mut(..len).ok_or(len)
+    }
+
+    /// The text, or, if it had no room, its length and a buffer of zeros.
+    pub(crate) fn finish(mut self) -> Result<&'b mut [u8], usize> {
+        if self.len > self.buffer.len() {
+            self.blank();
+        }
+        self.buffer.get_mut(..self.len).ok_or(self.len)
     }
 
     #[inline]
@@ -64,6 +72,11 @@ impl<'b> Writer<'b> {
             }
         }
         self.put_raw(digits.get(first..).unwrap_or_default());
+    }
+
+    pub(crate) fn put_usize(&mut self, value: usize) {
+        // No target has more than 64 bits of address.
+        self.put_u64(u64::try_from(value).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn put_u128(&mut self, value: u128) {

@@ -112,3 +112,9 @@ impl<'a> Descriptor<'a> {
         self.layout.byte_len
     }
 }
+
+impl<'a> AsRef<Self> for Descriptor<'a> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}

@@ -300,6 +300,12 @@ impl<'a> TensorView<'a> {
     }
 }
 
+impl<'a> AsRef<Descriptor<'a>> for TensorView<'a> {
+    fn as_ref(&self) -> &Descriptor<'a> {
+        &self.descriptor
+    }
+}
+
 /// The elements of a [`TensorView`], read at any alignment.
 #[derive(Clone, Debug)]
 pub struct Elements<'a, T: Element> {

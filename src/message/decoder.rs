@@ -1,0 +1,109 @@
+//! A decoder that owns its storage.
+
+use alloc::vec::Vec;
+
+use super::decode::{Message, Metadata, split};
+use super::options::Options;
+use super::schema;
+use super::storage::{Slot, Table};
+use crate::error::{DecodeError, DecodeErrorKind};
+
+/// Decodes message after message in storage of its own.
+///
+/// The storage grows to the largest message seen, and then decoding allocates
+/// nothing. It never grows past [`Limits::descriptors`](crate::Limits::descriptors),
+/// and only ever for descriptors that are really there.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::message::Decoder;
+///
+/// let mut decoder = Decoder::new();
+/// let frames: [&[u8]; 2] = [
+///     br#"{"tensor_descriptors":[{"field_name":"x","shape":[2],"dtype":"uint8"}]}"#,
+///     &[1, 2],
+/// ];
+/// let x = decoder.decode(&frames)?.tensor("x").expect("a tensor of that name");
+/// assert!(decoder.decode(&frames[..1]).is_err());
+/// assert_eq!(x.bytes(), [1, 2]); // a view borrows the frames alone
+/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    options: Options,
+    slots: Vec<Slot>,
+    order: Vec<u32>,
+}
+
+impl Decoder {
+    /// A decoder with the default [`Options`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_options(Options::new())
+    }
+
+    /// A decoder that accepts what `options` say.
+    #[must_use]
+    pub const fn with_options(options: Options) -> Self {
+        Self {
+            options,
+            slots: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// What it accepts.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Decodes a whole message: frame 0 is the metadata, the others its payloads.
+    ///
+    /// # Errors
+    ///
+    /// Any [`DecodeErrorKind`] but [`StorageFull`](DecodeErrorKind::StorageFull).
+    pub fn decode<'frame, F: AsRef<[u8]>>(
+        &mut self,
+        frames: &'frame [F],
+    ) -> Result<Message<'frame, '_, F>, DecodeError> {
+        let (metadata, payloads) = split(frames)?;
+        self.decode_metadata(metadata)?.attach(payloads)
+    }
+
+    /// Decodes the metadata frame alone; its payloads are attached when they are there.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode), but for those about payload frames.
+    pub fn decode_metadata<'frame>(
+        &mut self,
+        frame: &'frame [u8],
+    ) -> Result<Metadata<'frame, '_>, DecodeError> {
+        super::decode::refuse_control(frame)?;
+        let parsed = loop {
+            match schema::parse(frame, &self.options, &mut self.slots) {
+                Ok(parsed) => break parsed,
+                Err(error) => match error.kind() {
+                    DecodeErrorKind::StorageFull { capacity } => self.grow(capacity),
+                    _ => return Err(error),
+                },
+            }
+        };
+        let table = Table {
+            slots: &mut self.slots,
+            order: &mut self.order,
+        };
+        Metadata::index(parsed, table)
+    }
+
+    /// Doubles the room, since `capacity` descriptors were there and one more.
+    fn grow(&mut self, capacity: usize) {
+        let room = capacity
+            .saturating_mul(2)
+            .clamp(16, self.options.limits().descriptors().max(16));
+        self.slots.resize(room, Slot::EMPTY);
+        self.order.resize(room, 0);
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes the metadata frame, byte for byte as Python's writer does.
+//!
+//! Payload frames are not written: they are [`TensorView::bytes`], sent from
+//! where they lie.
+//!
+//! [`TensorView::bytes`]: crate::TensorView::bytes
+
+use super::scalar::ScalarFields;
+use super::unique;
+use crate::error::EncodeError;
+use crate::json::writer::Writer;
+use crate::tensor::Descriptor;
+
+/// No tensors, for a message of scalars alone, as error replies are.
+pub const NO_TENSORS: &[Descriptor<'static>] = &[];
+
+/// The length in bytes of the metadata frame for these tensors and scalars.
+///
+/// # Errors
+///
+/// As [`encode_into`], but for [`EncodeError::BufferTooSmall`].
+pub fn encoded_len<'t, D, S>(tensors: &[D], scalars: &S) -> Result<usize, EncodeError>
+where
+    D: AsRef<Descriptor<'t>>,
+    S: ScalarFields + ?Sized,
+{
+    let mut writer = Writer::new(&mut []);
+    put_metadata(&mut writer, tensors, scalars)?;
+    Ok(writer.len())
+}
+
+/// Writes the metadata frame for these tensors and scalars to the start of
+/// `buffer`, and gives that part of it.
+///
+/// `tensors` are [`TensorView`](crate::TensorView)s, or [`Descriptor`]s of
+/// payloads that are elsewhere. The payload frames follow in the same order.
+///
+/// # Errors
+///
+/// - [`EncodeError::BufferTooSmall`] with the length needed; then `buffer` holds
+///   zeros, which is no message.
+/// - [`EncodeError::DuplicateField`], [`EncodeError::DuplicateListIndex`],
+///   [`EncodeError::MixedField`]: no reader could tell the tensors apart.
+/// - [`EncodeError::ScalarsNotAnObject`], and [`EncodeError::KeyType`] and
+///   [`EncodeError::Serialize`] for serialized scalars.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::TensorView;
+/// use tensorwire::message::{Scalar, encode_into};
+///
+/// let timesteps = [999.0_f32, 500.0];
+/// let tensors = [TensorView::from_slice("timesteps", &[2], &timesteps)?];
+/// let scalars = [("seed", Scalar::from(42))];
+/// let mut buffer = [0; 256];
+/// let metadata = encode_into(&tensors, &scalars, &mut buffer)?;
+/// assert_eq!(
+///     metadata,
+///     br#"{"tensor_descriptors":[{"field_name":"timesteps","shape":[2],"dtype":"float32","list_index":-1}],"scalar_fields":{"seed":42}}"#,
+/// );
+/// let frames = [&*metadata, tensors[0].bytes()];
+/// # assert_eq!(frames[1].len(), 8);
+/// # Ok::<(), tensorwire::error::EncodeError>(())
+/// ```
+pub fn encode_into<'b, 't, D, S>(
+    tensors: &[D],
+    scalars: &S,
+    buffer: &'b mut [u8],
+) -> Result<&'b mut [u8], EncodeError>
+where
+    D: AsRef<Descriptor<'t>>,
+    S: ScalarFields + ?Sized,
+{
+    let capacity = buffer.len();
+    let mut writer = Writer::new(buffer);
+    let result = put_metadata(&mut writer, tensors, scalars);
+    if let Err(error) = result {
+        writer.blank();
+        return Err(error);
+    }
+    writer
+        .finish()
+        .map_err(|needed| EncodeError::BufferTooSmall { needed, capacity })
+}
+
+/// The metadata frame for these tensors and scalars, in a new vector of just its length.
+///
+/// # Errors
+///
+/// As [`encoded_len`].
+#[cfg(feature = "alloc")]
+pub fn encode_to_vec<'t, D, S>(
+    tensors: &[D],
+    scalars: &S,
+) -> Result<alloc::vec::Vec<u8>, EncodeError>
+where
+    D: AsRef<Descriptor<'t>>,
+    S: ScalarFields + ?Sized,
+{
+    let mut buffer = alloc::vec![0; encoded_len(tensors, scalars)?];
+    encode_into(tensors, scalars, &mut buffer)?;
+    Ok(buffer)
+}
+
+fn put_metadata<'t, D, S>(
+    writer: &mut Writer<'_>,
+    tensors: &[D],
+    scalars: &S,
+) -> Result<(), EncodeError>
+where
+    D: AsRef<Descriptor<'t>>,
+    S: ScalarFields + ?Sized,
+{
+    unique::check(tensors)?;
+    writer.put_raw(br#"{"tensor_descriptors":["#);
+    for (index, tensor) in tensors.iter().enumerate() {
+        if index > 0 {
+            writer.put_raw(b",");
+        }
+        put_descriptor(writer, tensor.as_ref());
+    }
+    writer.put_raw(br#"],"scalar_fields":"#);
+    scalars.put(writer)?;
+    writer.put_raw(b"}");
+    Ok(())
+}
+
+fn put_descriptor(writer: &mut Writer<'_>, tensor: &Descriptor<'_>) {
+    writer.put_raw(br#"{"field_name":"#);
+    writer.put_str(tensor.name());
+    writer.put_raw(br#","shape":["#);
+    for (index, dim) in tensor.shape().dims().enumerate() {
+        if index > 0 {
+            writer.put_raw(b",");
+        }
+        writer.put_usize(dim);
+    }
+    writer.put_raw(br#"],"dtype":""#);
+    writer.put_raw(tensor.dtype().name().as_bytes());
+    writer.put_raw(br#"","list_index":"#);
+    match tensor.list_index() {
+        Some(index) => writer.put_u64(index.into()),
+        None => writer.put_raw(b"-1"),
+    }
+    writer.put_raw(b"}");
+}

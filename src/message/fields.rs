@@ -1,0 +1,138 @@
+//! What a name stands for: one tensor, or a list of them.
+
+use core::fmt;
+use core::ops::Range;
+
+use super::decode::Message;
+use super::storage::to_usize;
+use crate::tensor::TensorView;
+
+/// What a name stands for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Field<'frame, 'store, F> {
+    /// Several tensors.
+    List(TensorList<'frame, 'store, F>),
+    /// One tensor.
+    Tensor(TensorView<'frame>),
+}
+
+/// The tensors of one name, by index, with holes where the writer had none.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::message::{Message, Storage};
+///
+/// let frames: [&[u8]; 3] = [
+///     br#"{"tensor_descriptors":[
+///         {"field_name":"skip","shape":[2],"dtype":"uint8","list_index":2},
+///         {"field_name":"skip","shape":[1],"dtype":"uint8","list_index":0}]}"#,
+///     &[7, 8],
+///     &[9],
+/// ];
+/// let mut storage = Storage::<4>::new();
+/// let message = Message::decode(&frames, &mut storage)?;
+/// let list = message.list("skip").expect("a list of that name");
+/// let bytes = list.iter().map(|member| member.map(|tensor| tensor.bytes()));
+/// assert!(bytes.eq([Some(&[9][..]), None, Some(&[7, 8][..])]));
+/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// ```
+pub struct TensorList<'frame, 'store, F> {
+    message: Message<'frame, 'store, F>,
+    /// Places in the order by name and index.
+    range: Range<usize>,
+}
+
+impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
+    pub(crate) const fn new(message: Message<'frame, 'store, F>, range: Range<usize>) -> Self {
+        Self { message, range }
+    }
+
+    /// The length, holes included: the largest index plus 1.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.range
+            .clone()
+            .next_back()
+            .and_then(|place| self.index_at(place))
+            .map_or(0, |last| last.saturating_add(1))
+    }
+
+    /// Whether it has no members; a list that a message holds has some.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// How many members there are, holes not counted.
+    #[must_use]
+    pub fn present_len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// The member at `index`, or `None` in a hole and past the end.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<TensorView<'frame>> {
+        let mut range = self.range.clone();
+        while let Some(half) = range.len().checked_div(2).filter(|_| !range.is_empty()) {
+            let middle = range.start.saturating_add(half);
+            match self.index_at(middle)?.cmp(&index) {
+                core::cmp::Ordering::Equal => return self.at(middle),
+                core::cmp::Ordering::Less => range.start = middle.saturating_add(1),
+                core::cmp::Ordering::Greater => range.end = middle,
+            }
+        }
+        None
+    }
+
+    /// The members by index, `None` for each hole.
+    pub fn iter(
+        &self,
+    ) -> impl Iterator<Item = Option<TensorView<'frame>>> + use<'frame, 'store, F> {
+        let length = self.len();
+        let mut members = self.present().peekable();
+        (0..length).map(move |index| {
+            members
+                .next_if(|(present, _)| *present == index)
+                .map(|(_, tensor)| tensor)
+        })
+    }
+
+    /// The members with their indices, in ascending order and without the holes.
+    pub fn present(
+        &self,
+    ) -> impl Iterator<Item = (usize, TensorView<'frame>)> + use<'frame, 'store, F> {
+        let this = self.clone();
+        self.range
+            .clone()
+            .filter_map(move |place| Some((this.index_at(place)?, this.at(place)?)))
+    }
+
+    fn at(&self, place: usize) -> Option<TensorView<'frame>> {
+        self.message.at(self.message.metadata().ordered(place)?)
+    }
+
+    fn index_at(&self, place: usize) -> Option<usize> {
+        let metadata = self.message.metadata();
+        let descriptor = metadata.descriptor(metadata.ordered(place)?)?;
+        descriptor.list_index().map(to_usize)
+    }
+}
+
+impl<F> Clone for TensorList<'_, '_, F> {
+    fn clone(&self) -> Self {
+        Self {
+            message: self.message,
+            range: self.range.clone(),
+        }
+    }
+}
+
+impl<F> fmt::Debug for TensorList<'_, '_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TensorList")
+            .field("range", &self.range)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,410 @@
+//! From JSON tokens to descriptors: the schema of the metadata frame.
+//!
+//! A descriptor is first tried as the exact bytes that Python writes, keys in
+//! order and no white space. At the first byte that is not so, it is read again
+//! from its start by the general cursor, which knows every order, escape and
+//! error. The first way accepts nothing that the second does not, and fills the
+//! slot with the same values: a fuzz target holds the two against each other.
+
+use super::options::Options;
+use super::storage::{Slot, Span};
+use crate::dtype::DType;
+use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
+use crate::json::cursor::{Cursor, NonFinite, plain_run};
+use crate::json::{Object, Str, Value, ValueType};
+use crate::tensor::{DimProduct, Layout};
+
+/// The metadata frame, read whole; its descriptors are in the slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parsed<'f> {
+    pub(crate) text: &'f str,
+    pub(crate) count: usize,
+    pub(crate) scalars: Object<'f>,
+    /// Where the list of descriptors starts.
+    pub(crate) list_at: usize,
+    pub(crate) tensor_bytes: usize,
+}
+
+/// Reads the metadata frame, and its descriptors into `slots`.
+pub(crate) fn parse<'f>(
+    frame: &'f [u8],
+    options: &Options,
+    slots: &mut [Slot],
+) -> Result<Parsed<'f>, DecodeError> {
+    let limits = options.limits();
+    // Spans are `u32`.
+    let limit = limits
+        .metadata_bytes()
+        .min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
+    if frame.len() > limit {
+        let actual = frame.len();
+        let kind = DecodeErrorKind::MetadataLimit { limit, actual };
+        return Err(DecodeError::new(kind, 0));
+    }
+    let mut cursor = Cursor::from_bytes(frame)?;
+    cursor.skip_whitespace();
+    let start = cursor.offset();
+    cursor.expect_type(ValueType::Object)?;
+
+    let mut descriptors = None;
+    let mut scalars = None;
+    let mut keys = Keys::open(&mut cursor)?;
+    while let Some((key, at)) = keys.next(&mut cursor)? {
+        let duplicate = DecodeError::new(DecodeErrorKind::DuplicateKey, at);
+        if key == "tensor_descriptors" {
+            if descriptors.is_some() {
+                return Err(duplicate);
+            }
+            let list_at = cursor.offset();
+            let list = take_descriptors(&mut cursor, options, slots)?;
+            descriptors = Some((list, list_at));
+        } else if key == "scalar_fields" {
+            if scalars.is_some() {
+                return Err(duplicate);
+            }
+            cursor.expect_type(ValueType::Object)?;
+            let at = cursor.offset();
+            cursor.skip_value(1, limits, options.non_finite())?;
+            scalars = Some(Object::new(Value::new(cursor.text_since(at), at)));
+        } else {
+            cursor.skip_value(1, limits, NonFinite::Refuse)?;
+        }
+    }
+    let text = cursor.text();
+    cursor.finish()?;
+    let missing = DecodeErrorKind::MissingKey(SchemaKey::TensorDescriptors);
+    let ((count, tensor_bytes), list_at) = descriptors.ok_or(DecodeError::new(missing, start))?;
+    Ok(Parsed {
+        text,
+        count,
+        scalars: scalars.unwrap_or(Object::EMPTY),
+        list_at,
+        tensor_bytes,
+    })
+}
+
+/// Takes the array of descriptors; gives their number and the sum of their sizes.
+fn take_descriptors(
+    cursor: &mut Cursor<'_>,
+    options: &Options,
+    slots: &mut [Slot],
+) -> Result<(usize, usize), DecodeError> {
+    cursor.expect_type(ValueType::Array)?;
+    cursor.take_byte(b'[')?;
+    cursor.skip_whitespace();
+    if cursor.take_if(b']') {
+        return Ok((0, 0));
+    }
+    let capacity = slots.len();
+    let mut slots = slots.iter_mut();
+    let mut count: usize = 0;
+    let mut tensor_bytes: usize = 0;
+    loop {
+        let limit = options.limits().descriptors();
+        if count >= limit {
+            return Err(cursor.error(DecodeErrorKind::DescriptorLimit { limit }));
+        }
+        let Some(slot) = slots.next() else {
+            return Err(cursor.error(DecodeErrorKind::StorageFull { capacity }));
+        };
+        let at = cursor.offset();
+        *slot = take_descriptor(cursor, options).map_err(|error| error.in_descriptor(count))?;
+        let limit = options.limits().tensor_bytes();
+        tensor_bytes = tensor_bytes
+            .checked_add(slot.layout.byte_len)
+            .filter(|&sum| sum <= limit)
+            .ok_or_else(|| {
+                let kind = DecodeErrorKind::TensorBytesLimit { limit };
+                DecodeError::new(kind, at).in_descriptor(count)
+            })?;
+        // Each descriptor takes bytes of the frame, so the count fits.
+        count = count.saturating_add(1);
+        if !cursor.take_separator(b']')? {
+            return Ok((count, tensor_bytes));
+        }
+    }
+}
+
+fn take_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slot, DecodeError> {
+    if options.speculates()
+        && let Some((slot, end)) = speculate(cursor, options)
+    {
+        cursor.advance_to(end);
+        return Ok(slot);
+    }
+    take_any_descriptor(cursor, options)
+}
+
+/// The descriptor as Python writes it, or `None` if it is anything else.
+#[inline]
+fn speculate<'f>(cursor: &Cursor<'f>, options: &Options) -> Option<(Slot, &'f [u8])> {
+    let limits = options.limits();
+    let at = cursor.offset();
+    let whole = cursor.rest();
+    // Tails of `whole` give offsets.
+    let offset = |rest: &[u8]| at.saturating_add(whole.len().saturating_sub(rest.len()));
+
+    let rest = whole.strip_prefix(br#"{"field_name":""#)?;
+    let name_start = offset(rest);
+    let length = plain_run(rest);
+    if length > limits.name_bytes() {
+        return None;
+    }
+    let rest = rest.get(length..)?;
+    let name = Span::new(name_start, offset(rest))?;
+
+    let mut rest = rest.strip_prefix(br#"","shape":["#)?;
+    let shape_start = offset(rest);
+    let mut product = DimProduct::new();
+    let mut rank: u32 = 0;
+    if let [b']', ..] = rest {
+    } else {
+        loop {
+            let (dim, tail) = digits(rest)?;
+            product.push(dim);
+            rank = rank.checked_add(1)?;
+            rest = tail;
+            match rest.split_first()? {
+                (b',', tail) => rest = tail,
+                (b']', _) => break,
+                _ => return None,
+            }
+        }
+    }
+    if usize::try_from(rank).ok()? > limits.rank() {
+        return None;
+    }
+    let shape = Span::new(shape_start, offset(rest))?;
+
+    let rest = rest.strip_prefix(br#"],"dtype":""#)?;
+    let (dtype, rest) = dtype_name(rest)?;
+    if dtype.generation() > options.generation() {
+        return None;
+    }
+    let rest = rest.strip_prefix(br#"","list_index":"#)?;
+    let (list_index, rest) = match rest.strip_prefix(b"-1") {
+        Some(rest) => (None, rest),
+        None => {
+            let (index, rest) = digits(rest)?;
+            if index > limits.list_index() {
+                return None;
+            }
+            (Some(u32::try_from(index).ok()?), rest)
+        }
+    };
+    let rest = rest.strip_prefix(b"}")?;
+    let slot = Slot {
+        at: u32::try_from(at).ok()?,
+        name,
+        name_escaped: false,
+        shape,
+        rank,
+        dtype,
+        list_index,
+        layout: Layout::new(product, dtype)?,
+    };
+    Some((slot, rest))
+}
+
+/// A plain integer of at most 18 digits, which no arithmetic here overflows.
+#[inline]
+fn digits(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value: u64 = 0;
+    let mut rest = bytes;
+    while let Some((&byte @ b'0'..=b'9', tail)) = rest.split_first() {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(byte & 0x0f));
+        rest = tail;
+    }
+    let length = bytes.len().saturating_sub(rest.len());
+    let leading_zero = length > 1 && bytes.first() == Some(&b'0');
+    if length == 0 || length > 18 || leading_zero {
+        return None;
+    }
+    Some((usize::try_from(value).ok()?, rest))
+}
+
+/// The dtype whose name ends at the next quote.
+#[inline]
+fn dtype_name(bytes: &[u8]) -> Option<(DType, &[u8])> {
+    let length = bytes.iter().take(16).position(|&byte| byte == b'"')?;
+    let (name, rest) = bytes.split_at_checked(length)?;
+    Some((DType::from_name(core::str::from_utf8(name).ok()?)?, rest))
+}
+
+/// The descriptor in whatever order and spelling it comes.
+fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slot, DecodeError> {
+    let at = cursor.offset();
+    cursor.expect_type(ValueType::Object)?;
+    let mut name = None;
+    let mut shape = None;
+    let mut dtype = None;
+    let mut list_index = None;
+    let mut keys = Keys::open(cursor)?;
+    while let Some((key, key_at)) = keys.next(cursor)? {
+        let twice = if key == "field_name" {
+            name.replace(take_name(cursor, options)?).is_some()
+        } else if key == "shape" {
+            shape.replace(take_shape(cursor, options)?).is_some()
+        } else if key == "dtype" {
+            dtype.replace(take_dtype(cursor, options)?).is_some()
+        } else if key == "list_index" {
+            list_index
+                .replace(take_list_index(cursor, options)?)
+                .is_some()
+        } else {
+            // Inside the metadata, the list and the descriptor.
+            cursor.skip_value(3, options.limits(), NonFinite::Refuse)?;
+            false
+        };
+        if twice {
+            return Err(DecodeError::new(DecodeErrorKind::DuplicateKey, key_at));
+        }
+    }
+    let missing = |key| DecodeError::new(DecodeErrorKind::MissingKey(key), at);
+    let (name, name_escaped) = name.ok_or(missing(SchemaKey::FieldName))?;
+    let (shape, rank, product) = shape.ok_or(missing(SchemaKey::Shape))?;
+    let dtype = dtype.ok_or(missing(SchemaKey::DType))?;
+    let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, shape.start());
+    Ok(Slot {
+        at: u32::try_from(at).unwrap_or(u32::MAX),
+        name,
+        name_escaped,
+        shape,
+        rank,
+        dtype,
+        list_index: list_index.flatten(),
+        layout: Layout::new(product, dtype).ok_or(overflow)?,
+    })
+}
+
+/// A span from `start` to where the cursor is.
+fn span(cursor: &Cursor<'_>, start: usize) -> Result<Span, DecodeError> {
+    Span::new(start, cursor.offset()).ok_or_else(|| {
+        let limit = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+        let actual = cursor.text().len();
+        cursor.error(DecodeErrorKind::MetadataLimit { limit, actual })
+    })
+}
+
+fn take_name(cursor: &mut Cursor<'_>, options: &Options) -> Result<(Span, bool), DecodeError> {
+    cursor.expect_type(ValueType::String)?;
+    let at = cursor.offset();
+    let name = cursor.take_string()?;
+    let Ok(actual) = name.decoded_len() else {
+        return Err(DecodeError::new(DecodeErrorKind::InvalidName, at));
+    };
+    let limit = options.limits().name_bytes();
+    if actual > limit {
+        let kind = DecodeErrorKind::NameLimit { limit, actual };
+        return Err(DecodeError::new(kind, at));
+    }
+    // Without the quotes, of one byte each.
+    let start = at.saturating_add(1);
+    let end = start.saturating_add(name.raw().len());
+    let span = Span::new(start, end).map_or_else(|| span(cursor, start), Ok)?;
+    Ok((span, name.as_plain().is_none()))
+}
+
+fn take_shape(
+    cursor: &mut Cursor<'_>,
+    options: &Options,
+) -> Result<(Span, u32, DimProduct), DecodeError> {
+    cursor.expect_type(ValueType::Array)?;
+    cursor.take_byte(b'[')?;
+    let start = cursor.offset();
+    let limit = options.limits().rank();
+    let mut product = DimProduct::new();
+    let mut rank: usize = 0;
+    cursor.skip_whitespace();
+    let mut more = !cursor.take_if(b']');
+    while more {
+        if rank >= limit {
+            return Err(cursor.error(DecodeErrorKind::RankLimit { limit }));
+        }
+        product.push(take_dim(cursor)?);
+        rank = rank.saturating_add(1);
+        more = cursor.take_separator(b']')?;
+    }
+    let whole = span(cursor, start)?;
+    // Without the closing bracket.
+    let inside = Span::new(start, cursor.offset().saturating_sub(1)).unwrap_or(whole);
+    Ok((inside, u32::try_from(rank).unwrap_or(u32::MAX), product))
+}
+
+fn take_dim(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
+    cursor.expect_type(ValueType::Number)?;
+    let at = cursor.offset();
+    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
+    if !integer || text.starts_with('-') {
+        return Err(DecodeError::new(DecodeErrorKind::BadDim, at));
+    }
+    let overflow = DecodeError::new(DecodeErrorKind::DimOverflow, at);
+    let dim: usize = text.parse().map_err(|_| overflow)?;
+    isize::try_from(dim).map_err(|_| overflow)?;
+    Ok(dim)
+}
+
+fn take_dtype(cursor: &mut Cursor<'_>, options: &Options) -> Result<DType, DecodeError> {
+    cursor.expect_type(ValueType::String)?;
+    let at = cursor.offset();
+    let text = cursor.take_string()?;
+    // The longest name has 15 bytes.
+    let mut buffer = [0; 16];
+    text.as_plain()
+        .map_or_else(|| text.copy_to(&mut buffer).ok(), Some)
+        .and_then(DType::from_name)
+        .filter(|dtype| dtype.generation() <= options.generation())
+        .ok_or(DecodeError::new(DecodeErrorKind::UnknownDType, at))
+}
+
+fn take_list_index(cursor: &mut Cursor<'_>, options: &Options) -> Result<Option<u32>, DecodeError> {
+    let at = cursor.offset();
+    let bad = DecodeError::new(DecodeErrorKind::BadListIndex, at);
+    if cursor.peek_type()? != ValueType::Number {
+        return Err(bad);
+    }
+    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
+    if text == "-1" {
+        return Ok(None);
+    }
+    if !integer || text.starts_with('-') {
+        return Err(bad);
+    }
+    let limit = options.limits().list_index();
+    let over = DecodeError::new(DecodeErrorKind::ListIndexLimit { limit }, at);
+    let index: u32 = text.parse().map_err(|_| over)?;
+    match usize::try_from(index) {
+        Ok(small) if small <= limit => Ok(Some(index)),
+        _ => Err(over),
+    }
+}
+
+/// The keys of an object, each with its offset; the caller takes the value in between.
+struct Keys {
+    first: bool,
+}
+
+impl Keys {
+    fn open(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        cursor.take_byte(b'{')?;
+        cursor.skip_whitespace();
+        Ok(Self { first: true })
+    }
+
+    fn next<'f>(
+        &mut self,
+        cursor: &mut Cursor<'f>,
+    ) -> Result<Option<(Str<'f>, usize)>, DecodeError> {
+        let more = if self.first {
+            !cursor.take_if(b'}')
+        } else {
+            cursor.take_separator(b'}')?
+        };
+        self.first = false;
+        if !more {
+            return Ok(None);
+        }
+        let at = cursor.offset();
+        Ok(Some((cursor.take_key()?, at)))
+    }
+}

@@ -1,0 +1,137 @@
+//! Where a decoder keeps descriptors: memory that the caller brings.
+
+use crate::dtype::DType;
+use crate::json::Str;
+use crate::tensor::{Descriptor, Layout, Shape};
+
+/// Room for the descriptors of one message, up to `N`.
+///
+/// Holds numbers only and borrows nothing: one storage serves message after
+/// message, on the stack (72 bytes a descriptor) or in a `static`.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::message::{Message, Storage};
+///
+/// let mut storage = Storage::<8>::new();
+/// for frame in [r#"{"tensor_descriptors":[]}"#; 2] {
+///     let frames = [frame];
+///     assert!(Message::decode(&frames, &mut storage)?.is_empty());
+/// }
+/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Storage<const N: usize> {
+    slots: [Slot; N],
+    order: [u32; N],
+}
+
+impl<const N: usize> Storage<N> {
+    /// Empty storage.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            slots: [Slot::EMPTY; N],
+            order: [0; N],
+        }
+    }
+
+    pub(crate) const fn table(&mut self) -> Table<'_> {
+        Table {
+            slots: &mut self.slots,
+            order: &mut self.order,
+        }
+    }
+}
+
+impl<const N: usize> Default for Storage<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Storage whose size is not known to the compiler.
+#[derive(Debug)]
+pub(crate) struct Table<'s> {
+    pub(crate) slots: &'s mut [Slot],
+    /// The slots' indices, sorted by name and list index.
+    pub(crate) order: &'s mut [u32],
+}
+
+/// A piece of the metadata, at most `u32::MAX` bytes from its start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// `None` past 4 GiB, which no metadata that is decoded reaches.
+    pub(crate) fn new(start: usize, end: usize) -> Option<Self> {
+        Some(Self {
+            start: u32::try_from(start).ok()?,
+            end: u32::try_from(end).ok()?,
+        })
+    }
+
+    pub(crate) fn start(self) -> usize {
+        to_usize(self.start)
+    }
+
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(to_usize(self.start)..to_usize(self.end))
+            .unwrap_or_default()
+    }
+}
+
+/// A `u32` that counts bytes or descriptors in memory, and so fits.
+pub(crate) fn to_usize(value: u32) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+/// A descriptor as spans of the metadata.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Slot {
+    /// The whole descriptor.
+    pub(crate) at: u32,
+    pub(crate) name: Span,
+    pub(crate) name_escaped: bool,
+    /// Between the brackets.
+    pub(crate) shape: Span,
+    pub(crate) rank: u32,
+    pub(crate) dtype: DType,
+    pub(crate) list_index: Option<u32>,
+    pub(crate) layout: Layout,
+}
+
+impl Slot {
+    pub(crate) const EMPTY: Self = Self {
+        at: 0,
+        name: Span { start: 0, end: 0 },
+        name_escaped: false,
+        shape: Span { start: 0, end: 0 },
+        rank: 0,
+        dtype: DType::UInt8,
+        list_index: None,
+        layout: Layout {
+            elements: 0,
+            byte_len: 0,
+        },
+    };
+
+    pub(crate) fn name<'a>(&self, text: &'a str) -> Str<'a> {
+        Str::from_json(self.name.of(text), self.name_escaped).at(self.name.start())
+    }
+
+    pub(crate) fn descriptor<'a>(&self, text: &'a str) -> Descriptor<'a> {
+        let shape = Shape::from_text(self.shape.of(text), to_usize(self.rank));
+        Descriptor::from_parts(
+            self.name(text),
+            self.list_index,
+            self.dtype,
+            shape,
+            self.layout,
+        )
+    }
+}
