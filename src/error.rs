@@ -43,7 +43,7 @@ impl DecodeError {
 
     /// Names the descriptor that the error is about, unless one is named already.
     pub(crate) fn in_descriptor(mut self, index: usize) -> Self {
-        self.descriptor = self.descriptor.or(u32::try_from(index).ok());
+        self.descriptor = self.descriptor.or_else(|| u32::try_from(index).ok());
         self
     }
 

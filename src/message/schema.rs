@@ -73,7 +73,8 @@ pub(crate) fn parse<'f>(
     let text = cursor.text();
     cursor.finish()?;
     let missing = DecodeErrorKind::MissingKey(SchemaKey::TensorDescriptors);
-    let ((count, tensor_bytes), list_at) = descriptors.ok_or(DecodeError::new(missing, start))?;
+    let ((count, tensor_bytes), list_at) =
+        descriptors.ok_or_else(|| DecodeError::new(missing, start))?;
     Ok(Parsed {
         text,
         count,
@@ -261,9 +262,9 @@ fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slo
         }
     }
     let missing = |key| DecodeError::new(DecodeErrorKind::MissingKey(key), at);
-    let (name, name_escaped) = name.ok_or(missing(SchemaKey::FieldName))?;
-    let (shape, rank, product) = shape.ok_or(missing(SchemaKey::Shape))?;
-    let dtype = dtype.ok_or(missing(SchemaKey::DType))?;
+    let (name, name_escaped) = name.ok_or_else(|| missing(SchemaKey::FieldName))?;
+    let (shape, rank, product) = shape.ok_or_else(|| missing(SchemaKey::Shape))?;
+    let dtype = dtype.ok_or_else(|| missing(SchemaKey::DType))?;
     let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, shape.start());
     Ok(Slot {
         at: u32::try_from(at).unwrap_or(u32::MAX),
@@ -354,7 +355,7 @@ fn take_dtype(cursor: &mut Cursor<'_>, options: &Options) -> Result<DType, Decod
         .map_or_else(|| text.copy_to(&mut buffer).ok(), Some)
         .and_then(DType::from_name)
         .filter(|dtype| dtype.generation() <= options.generation())
-        .ok_or(DecodeError::new(DecodeErrorKind::UnknownDType, at))
+        .ok_or_else(|| DecodeError::new(DecodeErrorKind::UnknownDType, at))
 }
 
 fn take_list_index(cursor: &mut Cursor<'_>, options: &Options) -> Result<Option<u32>, DecodeError> {
