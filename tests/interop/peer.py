@@ -18,6 +18,7 @@ Exit status: 0 done, 2 wrong arguments, 3 timed out, 143 after SIGTERM.
 
 `send`. A message's scalars hold `catalogue` (its name), `index` and `count` (which of how many), and `sha256`: for each
 tensor field a list of hex digests of the payloads, one for a plain field, one per index or null for a list field.
+Holes at the end of a list, and lists of nothing but holes, do not go over the wire and are not in `sha256`.
 
 `recv`. Each message is answered with three frames: a JSON document, the metadata that pack_tensors writes for what was
 unpacked, and the scalars alone as json.dumps writes them. The document is {"ok":true,"tensors":{NAME:T}}, T being
@@ -180,8 +181,11 @@ def send(peer, args):
     for index, (name, fields, scalars) in enumerate(messages):
         sha256 = {}
         for field, value in fields.items():
-            if value is not None:
-                sha256[field] = [None if item is None else digest(item) for item in as_list(value)]
+            digests = [None if item is None else digest(item) for item in as_list(value)]
+            while digests and digests[-1] is None:
+                digests.pop()
+            if digests:
+                sha256[field] = digests
         scalars = {**scalars, "catalogue": name, "index": index, "count": len(messages), "sha256": sha256}
         peer.send(out, fields, scalars)
 
@@ -202,7 +206,7 @@ def describe(codec, value):
 
 
 def in_wire_order(frames, fields):
-    names = [descriptor["field_name"] for descriptor in json.loads(frames[0].bytes)["tensor_descriptors"]]
+    names = [descriptor["field_name"] for descriptor in json.loads(frames[0])["tensor_descriptors"]]
     return {name: fields[name] for name in dict.fromkeys(names)}
 
 
@@ -334,7 +338,7 @@ def bench(peer, args):
     source = peer.open(zmq.PULL, args.source)
     peer.ready()
     frames = peer.receive(source)
-    metadata = frames[0].bytes
+    metadata = frames[0]
     fields, scalars = peer.codec.unpack_tensors(frames)
     document = json.loads(metadata)
     if args.mode == "bench":
@@ -366,6 +370,7 @@ class Peer:
         if not address.startswith(("tcp://127.0.0.1:", "ipc://")):
             usage_error(f"{endpoint}: only loopback TCP and ipc")
         socket = self.context.socket(kind)
+        socket.immediate = True  # a PUSH socket waits for its peer, so that the timeout counts
         self.sockets.append(socket)
         if endpoint.startswith("@"):
             socket.bind(address)
@@ -382,7 +387,9 @@ class Peer:
 
     def receive(self, socket):
         self.wait(socket, zmq.POLLIN)
-        return socket.recv_multipart(copy=False)
+        # As bytes objects, the way sglang itself receives. With copy=False the tensor would lie in libzmq's own buffer,
+        # at any address, and torch 1.13 dies of a segmentation fault when it clones an unaligned complex128.
+        return socket.recv_multipart()
 
     def send(self, socket, fields, scalars):
         self.wait(socket, zmq.POLLOUT)
