@@ -7,6 +7,10 @@ export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 case $CARGO_TARGET_DIR in /*) ;; *) CARGO_TARGET_DIR=$PWD/$CARGO_TARGET_DIR ;; esac
 
+# One set of debug options for all: cargo builds a build dependency anew when a step shares it under other options,
+# and with it libzmq, which takes a minute. A panic's line number does not depend on this.
+export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_BENCH_DEBUG=0
+
 # The record of one run: a line per step done and per step skipped. `.ci/run` shares it with the `.ci/test` it calls.
 if [ -z "${CI_RECORD:-}" ]; then
     mkdir -p "$CARGO_TARGET_DIR/ci"
