@@ -2,6 +2,8 @@
 
 use core::any::Any;
 use core::fmt;
+#[cfg(feature = "std")]
+use core::panic::AssertUnwindSafe;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -12,7 +14,8 @@ use alloc::vec::Vec;
 /// Moving the owner in here is what keeps everybody else's hands off the bytes
 /// while they are in flight. The owner is dropped exactly once, when the last
 /// one to read the bytes has done with them; that may be on a thread of the
-/// transport, hence `Send`. A panic in its `Drop` stays there.
+/// transport, hence `Send`. A panic in its `Drop` therefore goes no further
+/// (feature `std`): the panic hook reports it, nothing else happens.
 ///
 /// Any `AsRef<[u8]> + Send + 'static` will do: `Vec<u8>`, `Box<[u8]>`,
 /// `Arc<[u8]>`, a slot of pinned memory, a received frame that is forwarded.
@@ -28,15 +31,17 @@ use alloc::vec::Vec;
 /// assert_eq!(vec, [1, 2, 3]);
 /// ```
 pub struct Buffer {
-    owner: Box<dyn Owner>,
+    /// `None` only while the buffer is dropped.
+    owner: Option<Box<dyn Owner>>,
 }
 
 impl Buffer {
     /// Takes `owner` and, with it, its bytes.
     #[must_use]
     pub fn new<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
-        let owner = Box::new(owner);
-        Self { owner }
+        Self {
+            owner: Some(Box::new(owner)),
+        }
     }
 
     /// The owner again, if it is a `T`.
@@ -44,25 +49,35 @@ impl Buffer {
     /// # Errors
     ///
     /// The buffer as it was, if its owner is no `T`.
-    pub fn downcast<T: AsRef<[u8]> + Send + 'static>(self) -> Result<T, Self> {
-        let owner: &dyn Owner = &*self.owner;
-        let owner: &dyn Any = owner;
-        if !owner.is::<T>() {
-            return Err(self);
-        }
-        let owner: Box<dyn Owner> = self.owner;
-        let owner: Box<dyn Any> = owner;
-        match owner.downcast() {
-            Ok(owner) => Ok(*owner),
-            // Not reached: the type was asked above.
-            Err(_) => Err(Self::new([])),
+    pub fn downcast<T: AsRef<[u8]> + Send + 'static>(mut self) -> Result<T, Self> {
+        let owner = self.owner.take_if(|owner| {
+            let owner: &dyn Any = &**owner;
+            owner.is::<T>()
+        });
+        let owner: Option<Box<dyn Any>> = match owner {
+            Some(owner) => Some(owner),
+            None => None,
+        };
+        match owner.map(<Box<dyn Any>>::downcast) {
+            Some(Ok(owner)) => Ok(*owner),
+            _ => Err(self),
         }
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        (*self.owner).as_ref()
+        self.owner.as_deref().map_or(&[], AsRef::as_ref)
+    }
+}
+
+#[cfg(feature = "std")]
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let owner = AssertUnwindSafe(self.owner.take());
+        let dropped = std::panic::catch_unwind(move || drop({ owner }.0));
+        // The payload is leaked, as dropping it might panic again.
+        dropped.unwrap_or_else(core::mem::forget);
     }
 }
 
@@ -175,6 +190,7 @@ mod tests {
         let buffer = Buffer::from(vec);
         assert_eq!(buffer.as_ref().as_ptr(), address);
         let buffer = buffer.downcast::<Arc<[u8]>>().unwrap_err();
-        assert_eq!(buffer.downcast::<Vec<u8>>().unwrap().as_ptr(), address);
+        let vec = buffer.downcast::<Vec<u8>>().unwrap();
+        assert_eq!(vec.as_ptr(), address);
     }
 }

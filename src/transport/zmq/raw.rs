@@ -7,12 +7,9 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem;
-use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 
 use alloc::boxed::Box;
-
-use std::panic::catch_unwind;
 
 use ::zmq::Socket;
 use zmq_sys::zmq_msg_t;
@@ -205,8 +202,7 @@ impl Drop for HolderGuard {
     fn drop(&mut self) {
         // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody
         // else frees: the guard is forgotten before anybody else learns of it.
-        let holder = unsafe { Box::from_raw(self.0.as_ptr()) };
-        drop_quietly(holder);
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
@@ -215,17 +211,8 @@ extern "C" fn release(_data: *mut c_void, hint: *mut c_void) {
     // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody else
     // frees: `hint` is the holder of `Outgoing::lent`, and libzmq calls once.
     let holder = unsafe { Box::from_raw(hint.cast::<Holder>()) };
-    drop_quietly(holder);
-}
-
-/// Drops `value` and keeps a panic from going any further.
-///
-/// The panic hook has reported it. Its payload is leaked: dropping that might
-/// panic again.
-pub(super) fn drop_quietly<T>(value: T) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
-        mem::forget(payload);
-    }
+    // No panic goes into libzmq: a `Buffer` contains those of its owner.
+    drop(holder);
 }
 
 /// Binds `socket` to `endpoint`.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::Error;
 use super::kind::sealed::Remainder;
 use super::kind::{Kind, Router, Sends};
-use super::raw::{self, Outgoing};
+use super::raw::Outgoing;
 use super::socket::{Socket, millis};
 use crate::transport::deadline::Deadline;
 use crate::transport::{Part, SendFrames, Wait};
@@ -103,9 +103,7 @@ impl<K: Kind> Socket<K> {
             return Err(error);
         }
         self.staged.clear();
-        for part in parts.drain(..) {
-            raw::drop_quietly(part);
-        }
+        parts.clear();
         sent.map_err(|(error, _)| error)
     }
 
