@@ -133,6 +133,30 @@ impl Part<'_> {
     pub fn owned<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
         Self::Owned(Buffer::new(owner))
     }
+
+    /// Empties `list`, and gives its room to parts that borrow from elsewhere: so
+    /// one list can serve messages that have nothing to do with each other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tensorwire::transport::Part;
+    ///
+    /// let mut list = Vec::with_capacity(8);
+    /// for number in 0..3_u32 {
+    ///     let metadata = number.to_le_bytes();
+    ///     let mut parts = Part::recycle(list);
+    ///     parts.push(Part::from(&metadata[..]));
+    ///     // ... send `parts` ...
+    ///     list = Part::recycle(parts);
+    /// }
+    /// assert!(list.is_empty());
+    /// ```
+    #[must_use]
+    pub fn recycle<'b>(list: Vec<Self>) -> Vec<Part<'b>> {
+        // Collecting a vector's own items keeps its room: there are none.
+        list.into_iter().filter_map(|_| None).collect()
+    }
 }
 
 impl AsRef<[u8]> for Part<'_> {
@@ -192,5 +216,16 @@ mod tests {
         let buffer = buffer.downcast::<Arc<[u8]>>().unwrap_err();
         let vec = buffer.downcast::<Vec<u8>>().unwrap();
         assert_eq!(vec.as_ptr(), address);
+    }
+
+    #[test]
+    fn a_recycled_list_keeps_its_room() {
+        let mut list = Vec::with_capacity(100);
+        list.push(Part::from(&b"frame"[..]));
+        let address = list.as_ptr().cast::<u8>();
+        let list: Vec<Part<'static>> = Part::recycle(list);
+        assert!(list.is_empty());
+        assert_eq!(list.capacity(), 100);
+        assert_eq!(list.as_ptr().cast::<u8>(), address);
     }
 }

@@ -37,7 +37,7 @@
 //! # Ownership
 //!
 //! Borrowed frames are copied by the send that takes them. Owned frames are
-//! moved into a [`Buffer`], so that nothing can touch them in flight; whether
+//! moved into a `Buffer`, so that nothing can touch them in flight; whether
 //! the bytes are copied after that is the transport's business. Each owner is
 //! dropped exactly once, and not before the transport has done with its bytes.
 //!

@@ -155,7 +155,13 @@ fn a_full_queue_pushes_back_and_loses_nothing<L: Link>() {
         assert!(sent < 100, "{}: no back-pressure", L::NAME);
     };
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    let error = tx.try_send(&[&sent.to_le_bytes(), &filler]).unwrap_err();
+    // The system may still find room for one, now and then.
+    let error = loop {
+        match tx.try_send(&[&sent.to_le_bytes(), &filler]) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
 
     let total = sent + 20;

@@ -5,6 +5,7 @@
 mod contract;
 mod faults;
 mod owned;
+mod signals;
 #[cfg(feature = "zmq")]
 mod zmq;
 
@@ -17,6 +18,8 @@ use tensorwire::transport::{Caps, Frames, RecvFrames, SendFrames, loopback};
 pub(crate) struct Setup {
     pub caps: Caps,
     pub high_water: u32,
+    /// For those that have any.
+    #[cfg_attr(not(feature = "zmq"), expect(dead_code))]
     pub linger: Duration,
     pub timeout: Duration,
 }

@@ -86,6 +86,7 @@ fn owners_are_released_once_when_delivered<L: Link>() {
 fn owners_come_back_when_there_is_no_room<L: Link>() {
     let (mut tx, mut rx) = L::open(Setup {
         high_water: 1,
+        linger: Duration::ZERO,
         ..Setup::default()
     });
     let filler = vec![0_u8; 4 << 20];
@@ -94,25 +95,40 @@ fn owners_come_back_when_there_is_no_room<L: Link>() {
     while tx.send_frames(&[&filler], wait).is_ok() {
         sent += 1;
     }
-    let drops = Arc::new(AtomicUsize::new(0));
-    let mut list = parts(&drops);
-    let before: Vec<*const u8> = list.iter().map(|part| part.as_ref().as_ptr()).collect();
     for (wait, kind) in [
         (Wait::Never, ErrorKind::WouldBlock),
         (wait, ErrorKind::TimedOut),
     ] {
-        let error = tx.send_parts(&mut list, wait).unwrap_err();
-        assert_eq!(error.kind(), kind);
-        let after: Vec<*const u8> = list.iter().map(|part| part.as_ref().as_ptr()).collect();
-        assert_eq!(before, after, "{}: not the same buffers", L::NAME);
+        // The system may still find room for a message, now and then.
+        let (drops, mut list, before) = loop {
+            let drops = Arc::new(AtomicUsize::new(0));
+            let mut list = parts(&drops);
+            let before = addresses(&list);
+            match tx.send_parts(&mut list, wait) {
+                Ok(()) => sent += 1,
+                Err(error) => {
+                    assert_eq!(error.kind(), kind);
+                    break (drops, list, before);
+                }
+            }
+        };
+        assert_eq!(addresses(&list), before, "{}: other buffers", L::NAME);
+        assert_drops(&drops, 0, L::NAME);
+        for _ in 0..sent {
+            rx.recv().unwrap();
+        }
+        tx.send_parts(&mut list, Wait::Configured).unwrap();
+        assert_eq!(rx.recv().unwrap().frames().len(), 1 + LENGTHS.len());
+        assert_drops(&drops, LENGTHS.len(), L::NAME);
+        sent = 0;
+        while tx.send_frames(&[&filler], wait).is_ok() {
+            sent += 1;
+        }
     }
-    assert_drops(&drops, 0, L::NAME);
-    for _ in 0..sent {
-        rx.recv().unwrap();
-    }
-    tx.send_parts(&mut list, Wait::Configured).unwrap();
-    assert_eq!(rx.recv().unwrap().frames().len(), 1 + LENGTHS.len());
-    assert_drops(&drops, LENGTHS.len(), L::NAME);
+}
+
+fn addresses(parts: &[Part<'_>]) -> Vec<*const u8> {
+    parts.iter().map(|part| part.as_ref().as_ptr()).collect()
 }
 
 fn owners_are_released_once_when_nobody_receives<L: Link>() {

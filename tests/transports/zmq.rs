@@ -3,13 +3,14 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::transport::zmq::{Context, Error, Message, Socket};
 use tensorwire::transport::zmq::{Dealer, Pair, Pull, Push, Router};
-use tensorwire::transport::{Caps, Frames, Part, RecvFrames, SendFrames, Wait};
+use tensorwire::transport::{Caps, ErrorKind, Frames, Part, RecvFrames, SendFrames};
+use tensorwire::transport::{TransportError, Wait};
 
 use crate::owned::{Counted, assert_drops};
 use crate::{Link, PATIENCE, Setup, copied};
@@ -599,4 +600,109 @@ fn a_socket_may_move_to_another_thread_with_its_messages() {
     movable::<Socket<Push>>();
     shareable::<Context>();
     shareable::<Message>();
+}
+
+/// Peers come and go while messages of several frames are sent: none may arrive
+/// in pieces, and the socket has to stay at a boundary.
+fn peers_come_and_go<S: SendFrames + Send + 'static, R: RecvFrames>(
+    mut tx: S,
+    connect: impl Fn() -> R,
+) {
+    let done = Arc::new(AtomicBool::new(false));
+    let stop = done.clone();
+    let sender = thread::spawn(move || {
+        let tensor: Arc<[u8]> = vec![7; 5000].into();
+        let mut number = 0_u32;
+        while !stop.load(Ordering::SeqCst) {
+            let start = number.to_le_bytes();
+            let mut parts = vec![Part::from(&start[..])];
+            for _ in 0..20 {
+                parts.push(Part::from(&[1; 100][..]));
+                parts.push(Part::from(tensor.clone()));
+            }
+            parts.push(Part::from(&start[..]));
+            let sent = tx.send_parts(&mut parts, Wait::UpTo(Duration::from_millis(5)));
+            match sent.map_err(|error| error.kind()) {
+                Ok(()) | Err(ErrorKind::Disconnected) => assert!(parts.is_empty()),
+                Err(ErrorKind::TimedOut) => assert_eq!(parts.len(), 42),
+                Err(kind) => panic!("{kind:?}"),
+            }
+            number += 1;
+        }
+    });
+    let mut received = 0;
+    let start = Instant::now();
+    let mut message = R::Message::default();
+    for round in 0..60 {
+        let mut rx = connect();
+        // Leave sooner or later, so as to hit the sender anywhere.
+        let stay = Duration::from_micros(200 * (round % 17));
+        let arrived = Instant::now();
+        while arrived.elapsed() < stay || received == 0 {
+            let wait = Wait::UpTo(Duration::from_millis(1));
+            match rx.recv_frames(&mut message, wait) {
+                Ok(()) => {
+                    assert_eq!(message.frames().len(), 42, "a piece of a message");
+                    assert_eq!(message.frame(0), message.frame(41));
+                    received += 1;
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
+            }
+            assert!(start.elapsed() < PATIENCE);
+        }
+    }
+    assert!(received > 0);
+    done.store(true, Ordering::SeqCst);
+    sender.join().unwrap();
+}
+
+#[test]
+fn a_push_socket_loses_peers_and_sends_no_pieces() {
+    let context = Context::new();
+    for endpoint in ["inproc://come-and-go", "tcp://127.0.0.1:*"] {
+        let push = context.push().linger(Duration::ZERO).send_high_water(3);
+        let push = push.bind(endpoint).unwrap();
+        let endpoint = push.endpoint().to_owned();
+        peers_come_and_go(push, || context.pull().connect(&endpoint).unwrap());
+    }
+}
+
+#[test]
+fn a_pair_socket_loses_its_peer_and_sends_no_pieces() {
+    let context = Context::new();
+    for endpoint in ["inproc://come-and-go", "tcp://127.0.0.1:*"] {
+        let pair = context.pair().linger(Duration::ZERO).send_high_water(3);
+        let pair = pair.bind(endpoint).unwrap();
+        let endpoint = pair.endpoint().to_owned();
+        peers_come_and_go(pair, || context.pair().connect(&endpoint).unwrap());
+    }
+}
+
+#[test]
+fn an_owner_that_panics_when_asked_for_its_bytes_leaves_the_socket_whole() {
+    struct Refuses(Arc<AtomicUsize>);
+    impl AsRef<[u8]> for Refuses {
+        fn as_ref(&self) -> &[u8] {
+            panic!("scripted: no bytes")
+        }
+    }
+    impl Drop for Refuses {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    let (mut push, mut pull) = Inproc::open(Setup::default());
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut parts = vec![
+        Part::owned(Counted::new(50_000, &drops)),
+        Part::owned(Refuses(drops.clone())),
+        Part::owned(Counted::new(50_000, &drops)),
+    ];
+    let send = std::panic::AssertUnwindSafe(|| push.send_parts(&mut parts, Wait::Never));
+    assert!(std::panic::catch_unwind(send).is_err());
+    drop(parts);
+    push.send(&[b"next"]).unwrap();
+    assert_eq!(copied(&pull.recv().unwrap()), [b"next"]);
+    assert_drops(&drops, 3, "each once");
 }

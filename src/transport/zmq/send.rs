@@ -25,7 +25,8 @@ impl<K: Sends> SendFrames for Socket<K> {
 }
 
 impl Socket<Router> {
-    /// The way to the peer that `envelope` names, as [`Routed::envelope`] gave it.
+    /// The way to the peer that `envelope` names, as [`Routed::envelope`](super::Routed::envelope)
+    /// gave it.
     ///
     /// Sending there fails with [`Error::Unreachable`] if there is no such peer.
     pub fn to<'a>(&'a mut self, envelope: &'a [u8]) -> Peer<'a> {
