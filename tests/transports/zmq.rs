@@ -602,7 +602,10 @@ fn a_socket_may_move_to_another_thread_with_its_messages() {
     shareable::<Message>();
 }
 
-/// Peers come and go while messages of several frames are sent: none may arrive
+/// So many that libzmq looks for news, such as a lost peer, while they are sent.
+const FRAMES: usize = 4000;
+
+/// Peers come and go while messages of many frames are sent: none may arrive
 /// in pieces, and the socket has to stay at a boundary.
 fn peers_come_and_go<S: SendFrames + Send + 'static, R: RecvFrames>(
     mut tx: S,
@@ -612,23 +615,29 @@ fn peers_come_and_go<S: SendFrames + Send + 'static, R: RecvFrames>(
     let stop = done.clone();
     let sender = thread::spawn(move || {
         let tensor: Arc<[u8]> = vec![7; 5000].into();
+        let mut cut = 0;
         let mut number = 0_u32;
         while !stop.load(Ordering::SeqCst) {
             let start = number.to_le_bytes();
             let mut parts = vec![Part::from(&start[..])];
-            for _ in 0..20 {
-                parts.push(Part::from(&[1; 100][..]));
+            for _ in 0..FRAMES / 2 - 1 {
+                parts.push(Part::from(&[1; 10][..]));
                 parts.push(Part::from(tensor.clone()));
             }
             parts.push(Part::from(&start[..]));
             let sent = tx.send_parts(&mut parts, Wait::UpTo(Duration::from_millis(5)));
             match sent.map_err(|error| error.kind()) {
-                Ok(()) | Err(ErrorKind::Disconnected) => assert!(parts.is_empty()),
-                Err(ErrorKind::TimedOut) => assert_eq!(parts.len(), 42),
+                Ok(()) => assert!(parts.is_empty()),
+                Err(ErrorKind::Disconnected) => {
+                    assert!(parts.is_empty());
+                    cut += 1;
+                }
+                Err(ErrorKind::TimedOut) => assert_eq!(parts.len(), FRAMES),
                 Err(kind) => panic!("{kind:?}"),
             }
             number += 1;
         }
+        cut
     });
     let mut received = 0;
     let start = Instant::now();
@@ -642,8 +651,8 @@ fn peers_come_and_go<S: SendFrames + Send + 'static, R: RecvFrames>(
             let wait = Wait::UpTo(Duration::from_millis(1));
             match rx.recv_frames(&mut message, wait) {
                 Ok(()) => {
-                    assert_eq!(message.frames().len(), 42, "a piece of a message");
-                    assert_eq!(message.frame(0), message.frame(41));
+                    assert_eq!(message.frames().len(), FRAMES, "a piece of a message");
+                    assert_eq!(message.frame(0), message.frame(FRAMES - 1));
                     received += 1;
                 }
                 Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
@@ -653,14 +662,20 @@ fn peers_come_and_go<S: SendFrames + Send + 'static, R: RecvFrames>(
     }
     assert!(received > 0);
     done.store(true, Ordering::SeqCst);
-    sender.join().unwrap();
+    // How many sends a peer cut by leaving is a matter of luck: some, mostly.
+    let cut: usize = sender.join().unwrap();
+    println!("{received} messages received, {cut} cut");
 }
 
+// Not with a linger of zero: see the documentation on closing.
 #[test]
 fn a_push_socket_loses_peers_and_sends_no_pieces() {
     let context = Context::new();
     for endpoint in ["inproc://come-and-go", "tcp://127.0.0.1:*"] {
-        let push = context.push().linger(Duration::ZERO).send_high_water(3);
+        let push = context
+            .push()
+            .linger(Duration::from_secs(1))
+            .send_high_water(3);
         let push = push.bind(endpoint).unwrap();
         let endpoint = push.endpoint().to_owned();
         peers_come_and_go(push, || context.pull().connect(&endpoint).unwrap());
@@ -671,7 +686,10 @@ fn a_push_socket_loses_peers_and_sends_no_pieces() {
 fn a_pair_socket_loses_its_peer_and_sends_no_pieces() {
     let context = Context::new();
     for endpoint in ["inproc://come-and-go", "tcp://127.0.0.1:*"] {
-        let pair = context.pair().linger(Duration::ZERO).send_high_water(3);
+        let pair = context
+            .pair()
+            .linger(Duration::from_secs(1))
+            .send_high_water(3);
         let pair = pair.bind(endpoint).unwrap();
         let endpoint = pair.endpoint().to_owned();
         peers_come_and_go(pair, || context.pair().connect(&endpoint).unwrap());

@@ -101,7 +101,7 @@ impl<K: Kind> Builder<K> {
     }
 
     /// How long what was sent goes on its way after the socket is dropped; by
-    /// default [`DEFAULT_LINGER`].
+    /// default [`DEFAULT_LINGER`], and forever if [`Duration::MAX`].
     pub fn linger(mut self, linger: Duration) -> Self {
         self.options.linger = linger;
         self

@@ -103,10 +103,15 @@
 //! `static`). Owners of what is lost are dropped all the same, unless the process
 //! ends first.
 //!
-//! # Errors that panic elsewhere
+//! Prefer a linger that is not zero for sockets that send messages of several
+//! frames over ipc or tcp. libzmq 4.3 aborts the process if a connection breaks at
+//! the very moment when its session gives up a half-written message (zeromq/libzmq
+//! issue 3442), and a linger of zero gives up at once.
 //!
-//! A context that the system has no room for (no memory, no file descriptors)
-//! makes libzmq abort the process; there is no way to be told.
+//! # What aborts the process
+//!
+//! Besides that race, a system that has no memory or no file descriptors left for
+//! a context: libzmq aborts, and there is no way to be told.
 
 mod builder;
 mod error;
