@@ -153,9 +153,10 @@ impl Part<'_> {
     /// assert!(list.is_empty());
     /// ```
     #[must_use]
-    pub fn recycle<'b>(list: Vec<Self>) -> Vec<Part<'b>> {
-        // Collecting a vector's own items keeps its room: there are none.
-        list.into_iter().filter_map(|_| None).collect()
+    pub fn recycle<'b>(mut list: Vec<Self>) -> Vec<Part<'b>> {
+        list.clear();
+        // No items are left; collecting them keeps the room of the vector.
+        list.into_iter().map_while(|_| None).collect()
     }
 }
 

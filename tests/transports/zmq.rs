@@ -724,3 +724,16 @@ fn an_owner_that_panics_when_asked_for_its_bytes_leaves_the_socket_whole() {
     assert_eq!(copied(&pull.recv().unwrap()), [b"next"]);
     assert_drops(&drops, 3, "each once");
 }
+
+#[test]
+fn several_sockets_can_be_waited_for_together() {
+    let context = Context::new();
+    let idle = context.pull().bind("inproc://idle").unwrap();
+    let mut busy = context.pull().bind("inproc://busy").unwrap();
+    let mut push = context.push().connect("inproc://busy").unwrap();
+    push.send(&[b"here"]).unwrap();
+    let mut items = [idle.poll_item(::zmq::POLLIN), busy.poll_item(::zmq::POLLIN)];
+    assert_eq!(::zmq::poll(&mut items, 5000), Ok(1));
+    assert!(!items[0].is_readable() && items[1].is_readable());
+    assert_eq!(copied(&busy.recv().unwrap()), [b"here"]);
+}

@@ -137,6 +137,9 @@ pub use socket::Socket;
 /// Clones are handles to the same. The last one, those of the sockets included,
 /// waits on dropping for what is still to be sent; see [the module](self) on
 /// closing.
+///
+/// It is not made from, nor lent as, one of the crate `zmq`: sockets of that crate
+/// may write into what they receive, and over inproc that is the sender's buffer.
 #[derive(Clone)]
 pub struct Context {
     inner: ::zmq::Context,
@@ -146,7 +149,8 @@ impl Context {
     /// Makes a context with one I/O thread, which is good for a gigabyte a second.
     #[must_use]
     pub fn new() -> Self {
-        ::zmq::Context::new().into()
+        let inner = ::zmq::Context::new();
+        Self { inner }
     }
 
     /// Makes a context with `threads` I/O threads; with none, `inproc` alone works.
@@ -157,7 +161,7 @@ impl Context {
     pub fn with_io_threads(threads: u16) -> Result<Self, Error> {
         let inner = ::zmq::Context::new();
         inner.set_io_threads(i32::from(threads))?;
-        Ok(inner.into())
+        Ok(Self { inner })
     }
 
     /// A DEALER socket.
@@ -212,15 +216,12 @@ impl fmt::Debug for Context {
     }
 }
 
-/// A context that other code uses too, to meet its sockets over `inproc`.
-impl From<::zmq::Context> for Context {
-    fn from(inner: ::zmq::Context) -> Self {
-        Self { inner }
-    }
-}
-
 /// Owned buffers of fewer bytes are copied.
-pub const DEFAULT_COPY_BELOW: usize = 4096;
+///
+/// Measured from send to receive: up to 512 bytes there is no difference, from
+/// 1024 bytes on lending is faster over inproc and tcp alike (about 150 ns to send
+/// a frame of any size, against 200 ns for 1 KiB copied and 600 ns for 16 KiB).
+pub const DEFAULT_COPY_BELOW: usize = 1024;
 
 /// libzmq's own mark.
 pub const DEFAULT_HIGH_WATER: u32 = 1000;

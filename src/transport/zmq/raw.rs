@@ -93,7 +93,8 @@ impl Outgoing {
         //   called: it is what the owner gave, the owner is in the holder, which
         //   stays at its address, and nobody drops or changes it before that.
         // - Nobody writes through `data`: libzmq never writes to the content of
-        //   a message, and a `Frame` lends it out shared only.
+        //   a message, a `Frame` lends it out shared only, and no other sockets
+        //   than ours are in a `Context`.
         // - The callback may be called with `data` and `hint` from any thread:
         //   `Buffer` is `Send`, and `release` does not unwind.
         // - It is called once: that is what libzmq promises, also when the

@@ -106,13 +106,11 @@ impl<K: Kind> Socket<K> {
         &self.context
     }
 
-    /// The socket itself, to be polled together with others.
-    ///
-    /// Do not receive a part of a message from it: the next receive would then
-    /// start in the middle. Nor change its timeouts, which are set per call.
+    /// The socket as an item of [`zmq::poll`](::zmq::poll), to be waited for
+    /// together with others.
     #[must_use]
-    pub fn as_raw(&self) -> &::zmq::Socket {
-        &self.socket
+    pub fn poll_item(&self, events: ::zmq::PollEvents) -> ::zmq::PollItem<'_> {
+        self.socket.as_poll_item(events)
     }
 }
 
