@@ -25,6 +25,8 @@
 
 mod container;
 pub(crate) mod cursor;
+#[cfg(feature = "serde")]
+mod de;
 mod number;
 mod string;
 pub(crate) mod writer;
