@@ -28,6 +28,8 @@ pub(crate) mod cursor;
 #[cfg(feature = "serde")]
 mod de;
 mod number;
+#[cfg(feature = "serde")]
+pub(crate) mod ser;
 mod string;
 pub(crate) mod writer;
 

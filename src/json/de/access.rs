@@ -300,10 +300,11 @@ impl<'a> VariantAccess<'a> for Variant<'_, '_, 'a> {
 mod tests {
     use super::*;
     use crate::error::ValueErrorKind;
+    use core::time::Duration;
     use serde::Deserialize;
     use std::collections::BTreeMap;
     use std::string::{String, ToString};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
     use std::vec::Vec;
 
     fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, DeserializeError> {
@@ -316,7 +317,7 @@ mod tests {
         a: u32,
         #[serde(alias = "bee")]
         b: Vec<u32>,
-        child: Option<std::boxed::Box<Node>>,
+        child: Option<std::boxed::Box<Self>>,
     }
 
     #[test]

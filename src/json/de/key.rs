@@ -196,9 +196,9 @@ const NUMBER_BYTES: usize = 64;
 mod tests {
     use super::*;
     use crate::error::DeserializeErrorKind;
+    use core::fmt::Debug;
     use serde::Deserialize;
     use std::collections::BTreeMap;
-    use std::fmt::Debug;
     use std::string::String;
 
     fn keys<'a, K: Deserialize<'a> + Ord>(text: &'a str) -> Result<K, DeserializeError> {
