@@ -30,6 +30,8 @@ mod de;
 mod number;
 #[cfg(feature = "serde")]
 pub(crate) mod ser;
+#[cfg(feature = "simd-json")]
+pub mod simd_json;
 mod string;
 pub(crate) mod writer;
 
