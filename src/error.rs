@@ -5,8 +5,14 @@
 //! [`CastError`]). All are small, `Copy`, and hold numbers, never the peer's
 //! text: an error outlives the buffer it describes and is safe to log.
 
+#[cfg(feature = "serde")]
+mod deserialize;
+
 use core::error::Error;
 use core::fmt;
+
+#[cfg(feature = "serde")]
+pub use deserialize::{DeserializeError, DeserializeErrorKind, DeserializeMessage};
 
 use crate::dtype::DType;
 use crate::json::ValueType;

@@ -25,7 +25,13 @@
 
 mod container;
 pub(crate) mod cursor;
+#[cfg(feature = "serde")]
+mod de;
 mod number;
+#[cfg(feature = "serde")]
+pub(crate) mod ser;
+#[cfg(feature = "simd-json")]
+pub mod simd_json;
 mod string;
 pub(crate) mod writer;
 

@@ -1,0 +1,232 @@
+//! Frames that are moved into a message instead of copied.
+
+use core::any::Any;
+use core::fmt;
+#[cfg(feature = "std")]
+use core::panic::AssertUnwindSafe;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Bytes together with what owns them, ready to be sent without a copy.
+///
+/// Moving the owner in here is what keeps everybody else's hands off the bytes
+/// while they are in flight. The owner is dropped exactly once, when the last
+/// one to read the bytes has done with them; that may be on a thread of the
+/// transport, hence `Send`. A panic in its `Drop` therefore goes no further
+/// (feature `std`): the panic hook reports it, nothing else happens.
+///
+/// Any `AsRef<[u8]> + Send + 'static` will do: `Vec<u8>`, `Box<[u8]>`,
+/// `Arc<[u8]>`, a slot of pinned memory, a received frame that is forwarded.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::transport::Buffer;
+///
+/// let buffer = Buffer::new(vec![1_u8, 2, 3]);
+/// assert_eq!(buffer.as_ref(), [1, 2, 3]);
+/// let vec: Vec<u8> = buffer.downcast().unwrap();
+/// assert_eq!(vec, [1, 2, 3]);
+/// ```
+pub struct Buffer {
+    /// `None` only while the buffer is dropped.
+    owner: Option<Box<dyn Owner>>,
+}
+
+impl Buffer {
+    /// Takes `owner` and, with it, its bytes.
+    #[must_use]
+    pub fn new<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
+        Self {
+            owner: Some(Box::new(owner)),
+        }
+    }
+
+    /// The owner again, if it is a `T`.
+    ///
+    /// # Errors
+    ///
+    /// The buffer as it was, if its owner is no `T`.
+    pub fn downcast<T: AsRef<[u8]> + Send + 'static>(mut self) -> Result<T, Self> {
+        let owner = self.owner.take_if(|owner| {
+            let owner: &dyn Any = &**owner;
+            owner.is::<T>()
+        });
+        let owner: Option<Box<dyn Any>> = match owner {
+            Some(owner) => Some(owner),
+            None => None,
+        };
+        match owner.map(<Box<dyn Any>>::downcast) {
+            Some(Ok(owner)) => Ok(*owner),
+            _ => Err(self),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self.owner.as_deref().map_or(&[], AsRef::as_ref)
+    }
+}
+
+#[cfg(feature = "std")]
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let owner = AssertUnwindSafe(self.owner.take());
+        let dropped = std::panic::catch_unwind(move || drop({ owner }.0));
+        // The payload is leaked, as dropping it might panic again.
+        dropped.unwrap_or_else(core::mem::forget);
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.as_ref().len();
+        f.debug_struct("Buffer").field("len", &len).finish()
+    }
+}
+
+impl From<Arc<[u8]>> for Buffer {
+    fn from(owner: Arc<[u8]>) -> Self {
+        Self::new(owner)
+    }
+}
+
+impl From<Box<[u8]>> for Buffer {
+    fn from(owner: Box<[u8]>) -> Self {
+        Self::new(owner)
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(owner: Vec<u8>) -> Self {
+        Self::new(owner)
+    }
+}
+
+/// One frame to be sent: lent, and then copied, or given away.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::transport::Part;
+///
+/// let metadata = br#"{"tensor_descriptors":[]}"#;
+/// let tensor = vec![0_u8; 4096];
+/// let parts = vec![Part::from(&metadata[..]), Part::from(tensor)];
+/// assert_eq!(parts[1].as_ref().len(), 4096);
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Part<'a> {
+    /// Bytes that the caller keeps; the send copies them.
+    Borrowed(&'a [u8]),
+    /// Bytes that go along with their owner.
+    Owned(Buffer),
+}
+
+impl Part<'_> {
+    /// A part that takes `owner` along.
+    #[must_use]
+    pub fn owned<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
+        Self::Owned(Buffer::new(owner))
+    }
+
+    /// Empties `list`, and gives its room to parts that borrow from elsewhere: so
+    /// one list can serve messages that have nothing to do with each other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tensorwire::transport::Part;
+    ///
+    /// let mut list = Vec::with_capacity(8);
+    /// for number in 0..3_u32 {
+    ///     let metadata = number.to_le_bytes();
+    ///     let mut parts = Part::recycle(list);
+    ///     parts.push(Part::from(&metadata[..]));
+    ///     // ... send `parts` ...
+    ///     list = Part::recycle(parts);
+    /// }
+    /// assert!(list.is_empty());
+    /// ```
+    #[must_use]
+    pub fn recycle<'b>(mut list: Vec<Self>) -> Vec<Part<'b>> {
+        list.clear();
+        // No items are left; collecting them keeps the room of the vector.
+        list.into_iter().map_while(|_| None).collect()
+    }
+}
+
+impl AsRef<[u8]> for Part<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Owned(buffer) => buffer.as_ref(),
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Part<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Borrowed(bytes)
+    }
+}
+
+impl From<Buffer> for Part<'_> {
+    fn from(buffer: Buffer) -> Self {
+        Self::Owned(buffer)
+    }
+}
+
+impl From<Arc<[u8]>> for Part<'_> {
+    fn from(owner: Arc<[u8]>) -> Self {
+        Self::owned(owner)
+    }
+}
+
+impl From<Box<[u8]>> for Part<'_> {
+    fn from(owner: Box<[u8]>) -> Self {
+        Self::owned(owner)
+    }
+}
+
+impl From<Vec<u8>> for Part<'_> {
+    fn from(owner: Vec<u8>) -> Self {
+        Self::owned(owner)
+    }
+}
+
+/// What a buffer may be owned by.
+trait Owner: Any + AsRef<[u8]> + Send {}
+
+impl<T: Any + AsRef<[u8]> + Send> Owner for T {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_stay_where_the_owner_has_them() {
+        let vec = alloc::vec![7_u8; 100];
+        let address = vec.as_ptr();
+        let buffer = Buffer::from(vec);
+        assert_eq!(buffer.as_ref().as_ptr(), address);
+        let buffer = buffer.downcast::<Arc<[u8]>>().unwrap_err();
+        let vec = buffer.downcast::<Vec<u8>>().unwrap();
+        assert_eq!(vec.as_ptr(), address);
+    }
+
+    #[test]
+    fn a_recycled_list_keeps_its_room() {
+        let mut list = Vec::with_capacity(100);
+        list.push(Part::from(&b"frame"[..]));
+        let address = list.as_ptr().cast::<u8>();
+        let list: Vec<Part<'static>> = Part::recycle(list);
+        assert!(list.is_empty());
+        assert_eq!(list.capacity(), 100);
+        assert_eq!(list.as_ptr().cast::<u8>(), address);
+    }
+}

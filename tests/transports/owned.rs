@@ -1,0 +1,162 @@
+//! Owned buffers: released exactly once, whatever happens.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tensorwire::transport::{Buffer, ErrorKind, Frames, Part, RecvFrames, SendFrames};
+use tensorwire::transport::{TransportError, Wait};
+
+use crate::{Link, PATIENCE, Setup, copied, over_each_link};
+
+over_each_link! {
+    owners_are_released_once_when_delivered
+    owners_come_back_when_there_is_no_room
+    owners_are_released_once_when_nobody_receives
+    a_panic_in_drop_stays_there
+}
+
+/// An owner that counts its drops, and may panic in them.
+pub(crate) struct Counted {
+    bytes: Vec<u8>,
+    drops: Arc<AtomicUsize>,
+    panics: bool,
+}
+
+impl Counted {
+    pub(crate) fn new(len: usize, drops: &Arc<AtomicUsize>) -> Self {
+        Self {
+            bytes: vec![0x5a; len],
+            drops: drops.clone(),
+            panics: false,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.drops.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics, "scripted: an owner panics in its drop");
+    }
+}
+
+/// Waits for `drops` to reach `expected`, and a little longer for more.
+pub(crate) fn assert_drops(drops: &AtomicUsize, expected: usize, name: &str) {
+    let start = Instant::now();
+    while drops.load(Ordering::SeqCst) < expected && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+    thread::sleep(Duration::from_millis(5));
+    assert_eq!(drops.load(Ordering::SeqCst), expected, "{name}");
+}
+
+/// Below and above what is copied.
+const LENGTHS: [usize; 4] = [0, 100, 5000, 300_000];
+
+fn parts(drops: &Arc<AtomicUsize>) -> Vec<Part<'static>> {
+    let mut parts = vec![Part::from(&b"metadata"[..])];
+    parts.extend(LENGTHS.map(|len| Part::owned(Counted::new(len, drops))));
+    parts
+}
+
+fn owners_are_released_once_when_delivered<L: Link>() {
+    let (mut tx, mut rx) = L::open(Setup::default());
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut list = Vec::new();
+    for round in 1..=10 {
+        list.append(&mut parts(&drops));
+        tx.send_parts(&mut list, Wait::Configured).unwrap();
+        assert!(list.is_empty());
+        let received = rx.recv().unwrap();
+        let lengths: Vec<usize> = copied(&received)[1..].iter().map(Vec::len).collect();
+        assert_eq!(lengths, LENGTHS);
+        assert!(received.frame(4).unwrap().iter().all(|&byte| byte == 0x5a));
+        drop(received);
+        assert_drops(&drops, LENGTHS.len() * round, L::NAME);
+    }
+}
+
+fn owners_come_back_when_there_is_no_room<L: Link>() {
+    let (mut tx, mut rx) = L::open(Setup {
+        high_water: 1,
+        linger: Duration::ZERO,
+        ..Setup::default()
+    });
+    let filler = vec![0_u8; 4 << 20];
+    let mut sent = 0;
+    let wait = Wait::UpTo(Duration::from_millis(60));
+    while tx.send_frames(&[&filler], wait).is_ok() {
+        sent += 1;
+    }
+    for (wait, kind) in [
+        (Wait::Never, ErrorKind::WouldBlock),
+        (wait, ErrorKind::TimedOut),
+    ] {
+        // The system may still find room for a message, now and then.
+        let (drops, mut list, before) = loop {
+            let drops = Arc::new(AtomicUsize::new(0));
+            let mut list = parts(&drops);
+            let before = addresses(&list);
+            match tx.send_parts(&mut list, wait) {
+                Ok(()) => sent += 1,
+                Err(error) => {
+                    assert_eq!(error.kind(), kind);
+                    break (drops, list, before);
+                }
+            }
+        };
+        assert_eq!(addresses(&list), before, "{}: other buffers", L::NAME);
+        assert_drops(&drops, 0, L::NAME);
+        for _ in 0..sent {
+            rx.recv().unwrap();
+        }
+        tx.send_parts(&mut list, Wait::Configured).unwrap();
+        assert_eq!(rx.recv().unwrap().frames().len(), 1 + LENGTHS.len());
+        assert_drops(&drops, LENGTHS.len(), L::NAME);
+        sent = 0;
+        while tx.send_frames(&[&filler], wait).is_ok() {
+            sent += 1;
+        }
+    }
+}
+
+fn addresses(parts: &[Part<'_>]) -> Vec<*const u8> {
+    parts.iter().map(|part| part.as_ref().as_ptr()).collect()
+}
+
+fn owners_are_released_once_when_nobody_receives<L: Link>() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (mut tx, rx) = L::open(Setup {
+        linger: Duration::from_millis(20),
+        ..Setup::default()
+    });
+    for _ in 0..5 {
+        tx.send_parts(&mut parts(&drops), Wait::Configured).unwrap();
+    }
+    drop(rx);
+    drop(tx);
+    assert_drops(&drops, 5 * LENGTHS.len(), L::NAME);
+}
+
+fn a_panic_in_drop_stays_there<L: Link>() {
+    let (mut tx, mut rx) = L::open(Setup::default());
+    let drops = Arc::new(AtomicUsize::new(0));
+    for len in LENGTHS {
+        let mut owner = Counted::new(len, &drops);
+        owner.panics = true;
+        let mut list = vec![Part::from(Buffer::new(owner)), Part::from(&b"tail"[..])];
+        tx.send_parts(&mut list, Wait::Configured).unwrap();
+        let received = rx.recv().unwrap();
+        assert_eq!(received.frame(1), Some(&b"tail"[..]));
+    }
+    assert_drops(&drops, LENGTHS.len(), L::NAME);
+    tx.send(&[b"and on it goes"]).unwrap();
+    assert_eq!(copied(&rx.recv().unwrap()), [b"and on it goes"]);
+}
