@@ -488,7 +488,7 @@ impl Serialize for Text<'_> {
         if let Some(plain) = self.0.as_plain() {
             return serializer.serialize_str(plain);
         }
-        if !self.0.is_text() {
+        if self.0.decoded_len().is_err() {
             return Err(S::Error::custom("lone surrogate in a string"));
         }
         serializer.collect_str(self)

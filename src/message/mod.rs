@@ -72,6 +72,8 @@ pub use encode::encode_to_vec;
 pub use encode::{NO_TENSORS, encode_into, encoded_len};
 pub use fields::{Field, TensorList};
 pub use options::Options;
+#[cfg(feature = "serde")]
+pub use scalar::Serialized;
 pub use scalar::{Scalar, ScalarFields};
 pub use storage::Storage;
 

@@ -1,6 +1,8 @@
 //! Scalars on their way out.
 
 use crate::error::EncodeError;
+#[cfg(feature = "serde")]
+use crate::json::ser::put_serialize;
 use crate::json::writer::Writer;
 use crate::json::{Object, Str, Value};
 
@@ -183,3 +185,80 @@ impl private::ScalarFields for Value<'_> {
 }
 
 impl ScalarFields for Value<'_> {}
+
+/// A serializable struct or map as scalars.
+///
+/// Written as Python's `json.dumps` writes the equivalent dictionary: floats by
+/// `repr`, an `f32` widened first, keys that are numbers, bools or `None` as
+/// strings.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::message::{NO_TENSORS, Serialized, encode_into};
+///
+/// #[derive(serde::Serialize)]
+/// struct Request<'a> {
+///     request_id: &'a str,
+///     guidance_scale: f64,
+/// }
+///
+/// let request = Request { request_id: "r1", guidance_scale: 7.0 };
+/// let mut buffer = [0; 128];
+/// let metadata = encode_into(NO_TENSORS, &Serialized(&request), &mut buffer)?;
+/// assert!(metadata.ends_with(br#""scalar_fields":{"request_id":"r1","guidance_scale":7.0}}"#));
+/// # Ok::<(), tensorwire::error::EncodeError>(())
+/// ```
+#[cfg(feature = "serde")]
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a wrapper to be written out")]
+pub struct Serialized<T>(pub T);
+
+#[cfg(feature = "serde")]
+impl<T: serde::Serialize> private::ScalarFields for Serialized<T> {
+    fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let start = writer.len();
+        put_serialize(writer, &self.0)?;
+        let mut first = writer.byte_at(start);
+        if first.is_none() {
+            // Without room for it, only the length was found out.
+            let mut room = [0];
+            let mut probe = Writer::new(&mut room);
+            put_serialize(&mut probe, &self.0)?;
+            first = probe.byte_at(0);
+        }
+        if first == Some(b'{') {
+            Ok(())
+        } else {
+            Err(EncodeError::ScalarsNotAnObject)
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T: serde::Serialize> ScalarFields for Serialized<T> {}
+
+#[cfg(all(test, feature = "serde", feature = "alloc"))]
+mod tests {
+    use super::*;
+    use crate::message::{NO_TENSORS, encode_into, encode_to_vec, encoded_len};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn only_one_object_serializes_to_scalars() {
+        let map = BTreeMap::from([("a", 1)]);
+        let text = encode_to_vec(NO_TENSORS, &Serialized(&map)).unwrap();
+        assert!(text.ends_with(br#""scalar_fields":{"a":1}}"#));
+        let object = Object::EMPTY;
+        assert!(encode_to_vec(NO_TENSORS, &Serialized(object)).is_ok());
+
+        let refused = Err(EncodeError::ScalarsNotAnObject);
+        assert_eq!(encoded_len(NO_TENSORS, &Serialized([1])), refused);
+        assert_eq!(encoded_len(NO_TENSORS, &Serialized("{")), refused);
+        assert_eq!(encoded_len(NO_TENSORS, &Serialized(())), refused);
+        let mut buffer = [0xa5; 64];
+        let result = encode_into(NO_TENSORS, &Serialized("{"), &mut buffer);
+        assert_eq!(result.map(|text| text.len()), refused);
+        assert!(!buffer.contains(&b'{'));
+    }
+}
