@@ -59,6 +59,8 @@ missing() {
 closing() {
     local status=$?
     trap - EXIT
+    # Ended in the middle of a step, by whatever: that step has failed.
+    if [ $status = 0 ] && [ -n "$ci_step" ]; then status=1; fi
     if [ "${ci_outermost:-no}" = yes ]; then
         printf '\n=== [%s] %s: ' "$(elapsed)" "$0"
         if [ $status = 0 ]; then echo "done"; else echo "FAILED at: ${ci_step:-start}"; fi
@@ -72,6 +74,8 @@ closing() {
     exit $status
 }
 trap closing EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # The names in [features] of Cargo.toml that match a pattern, one a line.
 features_like() {
