@@ -1082,10 +1082,7 @@ fn errors_lie_inside_the_frame_and_are_safe_to_log() {
             text.bytes().all(|byte| matches!(byte, b' '..=b'~')),
             "{text}"
         );
-        assert!(
-            !text.ends_with('.'),
-            "{text}"
-        );
+        assert!(!text.ends_with('.'), "{text}");
         assert!(
             text.ends_with(&format!("at byte {}", error.offset())),
             "{text}"
