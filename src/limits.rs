@@ -28,6 +28,9 @@ impl Limits {
     /// The deepest nesting that can be allowed: the scanner keeps one bit a level in a `u128`.
     pub const MAX_DEPTH: usize = 128;
 
+    /// The largest `list_index` that can be allowed: the length of its list fits a `usize` anywhere.
+    const MAX_LIST_INDEX: usize = 0x7fff_ffff;
+
     /// The default caps.
     #[must_use]
     pub const fn new() -> Self {
@@ -91,7 +94,11 @@ impl Limits {
     /// Sets the largest `list_index`; 4096 unless set, at most `i32::MAX`.
     #[must_use]
     pub const fn with_list_index(mut self, list_index: usize) -> Self {
-        self.list_index = list_index;
+        self.list_index = if list_index < Self::MAX_LIST_INDEX {
+            list_index
+        } else {
+            Self::MAX_LIST_INDEX
+        };
         self
     }
 

@@ -106,42 +106,46 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         }
     }
 
-    /// Finds two descriptors of one place: they are neighbours in `order`.
+    /// Finds descriptors of one place, in `order`, where a name's are side by side.
     ///
     /// Of several conflicts it names the one that a reader of the wire meets first.
     fn refuse_conflicts(&self, order: &[u32]) -> Result<(), DecodeError> {
         let mut first: Option<(usize, DecodeErrorKind)> = None;
-        for pair in order.windows(2) {
-            let &[a, b] = pair else { continue };
-            let (a, b) = (to_usize(a), to_usize(b));
-            let (Some(left), Some(right)) = (self.slots.get(a), self.slots.get(b)) else {
+        let mut meet = |index: usize, kind| {
+            if first.is_none_or(|(found, _)| index < found) {
+                first = Some((index, kind));
+            }
+        };
+        // The one before in `order`, and where its name is first met as a plain tensor.
+        let mut before: Option<&Slot> = None;
+        let mut plain = None;
+        for &index in order {
+            let index = to_usize(index);
+            let Some(slot) = self.slots.get(index) else {
                 continue;
             };
-            if let Some(kind) = self.conflict(left, right) {
-                let later = a.max(b);
-                if first.is_none_or(|(found, _)| later < found) {
-                    first = Some((later, kind));
-                }
+            let text = self.parsed.text;
+            let earlier = before.filter(|other| other.name(text) == slot.name(text));
+            if earlier.is_none() {
+                plain = slot.list_index.is_none().then_some(index);
             }
+            if let (Some(plain), Some(_)) = (plain, slot.list_index) {
+                meet(plain.max(index), DecodeErrorKind::MixedField);
+            }
+            // Of one place, they are neighbours in the order of the wire.
+            match (earlier, slot.list_index) {
+                (Some(other), Some(list)) if other.list_index == Some(list) => {
+                    let list_index = to_usize(list);
+                    meet(index, DecodeErrorKind::DuplicateListIndex { list_index });
+                }
+                (Some(_), None) => meet(index, DecodeErrorKind::DuplicateField),
+                _ => {}
+            }
+            before = Some(slot);
         }
         match first {
             Some((index, kind)) => Err(self.error_at(index, kind)),
             None => Ok(()),
-        }
-    }
-
-    fn conflict(&self, a: &Slot, b: &Slot) -> Option<DecodeErrorKind> {
-        let text = self.parsed.text;
-        if a.name(text) != b.name(text) {
-            return None;
-        }
-        match (a.list_index, b.list_index) {
-            (None, None) => Some(DecodeErrorKind::DuplicateField),
-            (Some(a), Some(b)) if a == b => Some(DecodeErrorKind::DuplicateListIndex {
-                list_index: to_usize(a),
-            }),
-            (Some(_), Some(_)) => None,
-            _ => Some(DecodeErrorKind::MixedField),
         }
     }
 

@@ -4,6 +4,8 @@
 
 use std::io::Read;
 
+pub(crate) mod hostile;
+
 /// The lines of a file in `tests/data`, as JSON.
 pub(crate) fn lines(file: &str) -> Vec<serde_json::Value> {
     text(file)

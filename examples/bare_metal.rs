@@ -1,0 +1,127 @@
+//! Decodes a message and encodes it again with neither `std` nor an allocator.
+//!
+//! ```text
+//! cargo rustc --no-default-features --features _bare-metal --example bare_metal --release -- -C panic=abort -C link-arg=-lc
+//! target/release/examples/bare_metal
+//! ```
+//!
+//! Its exit status is 0 if every step gave what it was to give, and else the
+//! number of the step. In a build that is not bare, with other features or
+//! with panics that unwind, it is an ordinary program whose status is 100.
+
+#![cfg_attr(
+    all(panic = "abort", not(any(feature = "alloc", feature = "serde"))),
+    no_std,
+    no_main
+)]
+
+use tensorwire::message::{Message, Scalar, Storage, encode_into};
+use tensorwire::{DType, TensorView};
+
+/// As a peer in Python sends it; the floats lie at an odd address, as frames do.
+const METADATA: &[u8] = br#"{"tensor_descriptors":[{"field_name":"latents","shape":[2,2],"dtype":"float32","list_index":-1},{"field_name":"skip","shape":[3],"dtype":"bool","list_index":2}],"scalar_fields":{"request_id":"caf\u00e9","seed":42,"guidance_scale":7.5}}"#;
+
+#[repr(align(4))]
+struct Aligned([u8; 17]);
+
+static LATENTS: Aligned = Aligned([
+    0xa5, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40, 0, 0, 0x80, 0x40,
+]);
+
+/// Does it all; the error is the number of the step that failed.
+fn run() -> Result<(), u8> {
+    let [_, latents @ ..] = &LATENTS.0;
+    let frames: [&[u8]; 3] = [METADATA, latents, &[1, 0, 1]];
+    let mut storage = Storage::<4>::new();
+    let message = step(1, Message::decode(&frames, &mut storage).ok())?;
+
+    let latents = step(2, message.tensor("latents"))?;
+    demand(3, latents.dtype() == DType::Float32)?;
+    demand(4, latents.shape::<2>() == Ok([2, 2]))?;
+    demand(5, latents.as_slice::<f32>().is_err())?;
+    let sum = step(6, latents.elements::<f32>().ok())?.sum::<f32>();
+    demand(7, sum == 10.0)?;
+    let mut scratch = [0.0; 4];
+    let floats = step(8, latents.as_slice_or_copy::<f32>(&mut scratch).ok())?;
+    demand(9, *floats == [1.0, 2.0, 3.0, 4.0])?;
+    let skip = step(10, message.list("skip"))?;
+    demand(11, skip.len() == 3 && skip.get(0).is_none())?;
+    let skip = step(12, skip.get(2))?;
+    demand(13, skip.as_slice::<bool>() == Ok(&[true, false, true][..]))?;
+
+    let scalars = message.scalars();
+    let seed = step(14, scalars.get("seed"))?;
+    demand(15, seed.as_i64() == Ok(42))?;
+    let scale = step(16, scalars.get("guidance_scale"))?;
+    demand(17, scale.as_f64() == Ok(7.5))?;
+    let id = step(
+        18,
+        scalars.get("request_id").and_then(|id| id.as_str().ok()),
+    )?;
+    let mut text = [0; 8];
+    demand(19, id == "café" && id.copy_to(&mut text) == Ok("café"))?;
+
+    // What was received, and the same put together from its parts.
+    let mut buffer = [0xa5; 512];
+    let again = encode_into(&[latents, skip], &scalars, &mut buffer);
+    demand(20, again.is_ok_and(|again| *again == *METADATA))?;
+    let latents = TensorView::from_slice("latents", &[2, 2], floats).ok();
+    let skip = TensorView::from_slice("skip", &[3], &[true, false, true]).ok();
+    let tensors = [step(21, latents)?, step(22, skip)?.with_list_index(2)];
+    let scalars = [
+        ("request_id", Scalar::from("café")),
+        ("seed", Scalar::from(42)),
+        ("guidance_scale", Scalar::from(7.5)),
+    ];
+    let again = encode_into(&tensors, &scalars, &mut buffer);
+    demand(23, again.is_ok_and(|again| *again == *METADATA))?;
+
+    let error = Message::decode(&frames[..2], &mut storage).err();
+    demand(24, step(25, error)?.offset() == 22)
+}
+
+/// What step `number` is to give.
+fn step<T>(number: u8, result: Option<T>) -> Result<T, u8> {
+    result.ok_or(number)
+}
+
+/// What step `number` is to find true.
+fn demand(number: u8, holds: bool) -> Result<(), u8> {
+    if holds { Ok(()) } else { Err(number) }
+}
+
+#[cfg(all(panic = "abort", not(any(feature = "alloc", feature = "serde"))))]
+mod bare {
+    #[panic_handler]
+    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        loop {}
+    }
+
+    // SAFETY: nothing else of this program has the name; the C runtime calls it.
+    #[unsafe(no_mangle)]
+    extern "C" fn main() -> i32 {
+        match super::run() {
+            Ok(()) => 0,
+            Err(step) => i32::from(step),
+        }
+    }
+
+    /// `core` comes compiled with unwinding and names this; nothing here unwinds.
+    // SAFETY: nothing else of this program has the name; nothing calls it.
+    #[unsafe(no_mangle)]
+    extern "C" fn rust_eh_personality() {}
+
+    /// So does the library, which the command leaves with the profile's way to panic.
+    // SAFETY: as above.
+    #[unsafe(no_mangle)]
+    extern "C" fn _Unwind_Resume() -> ! {
+        loop {}
+    }
+}
+
+#[cfg(not(all(panic = "abort", not(any(feature = "alloc", feature = "serde")))))]
+fn main() -> std::process::ExitCode {
+    let result = run();
+    eprintln!("not a bare build, which proves nothing: {result:?}");
+    std::process::ExitCode::from(100)
+}

@@ -1,0 +1,412 @@
+//! Nothing is allocated, and nothing freed, between a frame and the elements in it.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Write as _;
+
+use tensorwire::error::{CastError, DecodeError, DecodeErrorKind, EncodeError, ValueErrorKind};
+use tensorwire::json::Value;
+use tensorwire::message::{
+    Message, MessageKind, Options, Scalar, Storage, classify, encode_into, encoded_len,
+};
+use tensorwire::{Descriptor, TensorView};
+
+struct Counting;
+
+thread_local! {
+    // Per thread: the test harness allocates on its own threads meanwhile.
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that ends has no cell any more, and nothing to count.
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+}
+
+// SAFETY: forwards to `System` unchanged; the count is kept without allocating,
+// as the cell is const-initialized and has no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as above.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+/// How often `f` allocates and frees, and what it gives.
+fn calls<R>(f: impl FnOnce() -> R) -> (usize, R) {
+    let before = CALLS.get();
+    let result = f();
+    (CALLS.get() - before, result)
+}
+
+/// Checks that `f` neither allocates nor frees.
+#[track_caller]
+fn none<R>(f: impl FnOnce() -> R) -> R {
+    let (count, result) = calls(f);
+    assert_eq!(count, 0, "calls of the allocator");
+    result
+}
+
+#[test]
+fn the_counter_counts() {
+    let (count, kept) = calls(|| Box::new(1));
+    assert_eq!(count, 1);
+    assert_eq!(calls(|| drop(kept)).0, 1);
+    let mut grown = Vec::with_capacity(1);
+    grown.push(0_u8);
+    assert!(calls(|| grown.extend([1; 100])).0 >= 1);
+}
+
+/// A message of this many descriptors: plain, members of lists in any order, escaped names.
+fn message(descriptors: usize) -> Vec<Vec<u8>> {
+    let mut metadata = String::from(r#"{"tensor_descriptors":["#);
+    let mut frames = vec![Vec::new()];
+    for index in 0..descriptors {
+        // Descending, so that they must be sorted.
+        let name = descriptors - index;
+        let (name, list_index) = match index % 4 {
+            0 => (format!("plain{name}"), -1),
+            1 => ("list".to_string(), name as i64),
+            2 => (format!(r"caf\u00e9 {name}"), -1),
+            _ => (r"l\u0069st".to_string(), name as i64),
+        };
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(
+            metadata,
+            r#"{comma}{{"field_name":"{name}","shape":[2,3],"dtype":"float32","list_index":{list_index}}}"#
+        );
+        frames.push((0..24).collect());
+    }
+    metadata += r#"],"scalar_fields":{"request_id":"caf\u00e9","seed":42,"scale":7.5,"deep":{"list":[1,{"yes":true}],"none":null},"nan":NaN,"lone":"\ud800"}}"#;
+    frames[0] = metadata.into_bytes();
+    frames
+}
+
+const COUNTS: [usize; 5] = [0, 1, 4, 16, 64];
+
+#[test]
+fn decoding_into_storage_does_not_allocate() {
+    let mut storage = Box::new(Storage::<64>::new());
+    for count in COUNTS {
+        let frames = message(count);
+        let message = none(|| Message::decode(&frames, &mut *storage)).unwrap();
+        assert_eq!(message.len(), count);
+    }
+}
+
+#[test]
+fn no_recorded_message_makes_the_decoder_allocate() {
+    let mut storage = Box::new(Storage::<300>::new());
+    for file in ["tensors.jsonl", "hostile.jsonl"] {
+        for line in common::lines(file) {
+            let frames = match file {
+                "hostile.jsonl" => common::hostile::message(&line),
+                _ => common::frames(&line),
+            };
+            let kind = none(|| classify(&frames));
+            let message = none(|| Message::decode(&frames, &mut *storage));
+            assert!(message.is_err() || kind == MessageKind::Tensors);
+        }
+    }
+}
+
+#[test]
+fn decoding_in_two_phases_does_not_allocate() {
+    let mut storage = Box::new(Storage::<64>::new());
+    let options = Options::new().with_strict_json(false);
+    for count in COUNTS {
+        let frames = message(count);
+        none(|| {
+            let metadata = options.decode_metadata(&frames[0], &mut storage).unwrap();
+            let sum: usize = metadata.descriptors().map(|x| x.byte_len()).sum();
+            assert_eq!((metadata.len(), sum), (count, metadata.tensor_bytes()));
+            for index in 0..count {
+                let descriptor = metadata.descriptor(index).unwrap();
+                if let Some(name) = descriptor.name().as_plain()
+                    && descriptor.list_index().is_none()
+                {
+                    assert_eq!(metadata.position(name), Some(index));
+                }
+            }
+            let message = metadata.attach(&frames[1..]).unwrap();
+            assert_eq!(message.payload_bytes(), 24 * count);
+        });
+    }
+}
+
+#[test]
+fn reading_tensors_does_not_allocate() {
+    let frames = message(16);
+    let mut storage = Storage::<16>::new();
+    let message = Message::decode(&frames, &mut storage).unwrap();
+    let mut room = [0.0_f32; 6];
+    none(|| {
+        assert_eq!((message.tensors().count(), message.is_empty()), (16, false));
+        let _ = message.misaligned();
+        for tensor in message.tensors() {
+            let _ = tensor.as_slice::<f32>();
+            assert!(tensor.as_slice::<u8>().is_err());
+            assert_eq!(tensor.elements::<f32>().unwrap().count(), 6);
+            tensor.copy_to_slice(&mut room).unwrap();
+            assert_eq!(tensor.as_slice_or_copy(&mut room).unwrap().len(), 6);
+            assert_eq!((tensor.rank(), tensor.dims().sum::<usize>()), (2, 5));
+            assert_eq!(tensor.shape::<2>(), Ok([2, 3]));
+            assert!(tensor.shape::<3>().is_err());
+            assert_eq!(tensor.copy_dims(&mut [0; 4]), Ok(&[2, 3][..]));
+            let row = tensor.index(1).unwrap();
+            assert_eq!(row.bytes(), &tensor.bytes()[12..]);
+            assert_eq!(tensor.flatten().shape::<1>(), Ok([6]));
+            assert_eq!(tensor.descriptor().shape(), tensor.descriptor().shape());
+            let _ = (tensor.alignment(), tensor.is_aligned());
+        }
+        assert!(message.tensor("plain16").is_some() && message.tensor("plain").is_none());
+        assert!(message.tensor("café 14").is_some() && message.field("café 14").is_some());
+        assert!(message.list("plain16").is_none());
+
+        let list = message.list("list").unwrap();
+        assert_eq!(
+            (list.len(), list.present_len(), list.is_empty()),
+            (16, 8, false)
+        );
+        assert_eq!(list.iter().flatten().count(), 8);
+        assert!(list.get(15).is_some() && list.get(0).is_none() && list.get(16).is_none());
+        assert!(list.present().map(|(index, _)| index).is_sorted());
+    });
+}
+
+#[test]
+fn reading_scalars_does_not_allocate() {
+    let frames = message(1);
+    let mut storage = Storage::<1>::new();
+    let message = Message::decode(&frames, &mut storage).unwrap();
+    let mut buffer = [0; 16];
+    none(|| {
+        let scalars = message.scalars();
+        assert_eq!(scalars.field("seed").unwrap().as_i64(), Ok(42));
+        assert_eq!(scalars.field("seed").unwrap().as_u128(), Ok(42));
+        assert_eq!(scalars.field("scale").unwrap().as_f64(), Ok(7.5));
+        assert!(scalars.field("nan").unwrap().as_f64().unwrap().is_nan());
+        let deep = scalars.field("deep").unwrap().as_object().unwrap();
+        let list = deep.field("list").unwrap().as_array().unwrap();
+        let inner = list.at(1).unwrap().as_object().unwrap();
+        assert_eq!(inner.field("yes").unwrap().as_bool(), Ok(true));
+        assert!(deep.field("none").unwrap().is_null());
+        assert_eq!((list.iter().count(), scalars.iter().count()), (2, 6));
+
+        let id = scalars.field("request_id").unwrap().as_str().unwrap();
+        assert!(id == "café" && id != "cafe" && id.as_plain().is_none());
+        assert_eq!(
+            (id.decoded_len(), id.copy_to(&mut buffer)),
+            (Ok(5), Ok("café"))
+        );
+        assert_eq!(id.code_points().count(), 4);
+
+        let kind = |error: tensorwire::error::ValueError| error.kind();
+        assert_eq!(
+            scalars.field("x").map_err(kind).err(),
+            Some(ValueErrorKind::Missing)
+        );
+        let lone = scalars.field("lone").unwrap().as_str().unwrap();
+        let copied = lone.copy_to(&mut buffer);
+        assert_eq!(copied.map_err(kind), Err(ValueErrorKind::LoneSurrogate));
+        assert!(Value::parse(scalars.as_value().raw().as_bytes()).is_ok());
+    });
+}
+
+#[test]
+fn encoding_into_a_buffer_does_not_allocate() {
+    let mut storage = Box::new(Storage::<64>::new());
+    let mut buffer = [0; 1 << 14];
+    for count in COUNTS {
+        let frames = message(count);
+        let message = Message::decode(&frames, &mut *storage).unwrap();
+        let views: Vec<TensorView<'_>> = message.tensors().collect();
+        none(|| {
+            let scalars = message.scalars();
+            let length = encoded_len(&views, &scalars).unwrap();
+            let metadata = encode_into(&views, &scalars, &mut buffer).unwrap();
+            assert_eq!(metadata.len(), length);
+            let error = encode_into(&views, &scalars, &mut []).err();
+            let (needed, capacity) = (length, 0);
+            assert_eq!(
+                error,
+                Some(EncodeError::BufferTooSmall { needed, capacity })
+            );
+        });
+    }
+    let floats = [1.0_f32; 6];
+    none(|| {
+        let view = TensorView::from_slice("x", &[2, 3], &floats).unwrap();
+        let other = Descriptor::new("é", view.dtype(), &[1])
+            .unwrap()
+            .with_list_index(3);
+        let nested = [("a", Scalar::from(i64::MIN)), ("b", Scalar::Null)];
+        let list = [
+            Scalar::from(1e300),
+            Scalar::from("\u{1f600}\n"),
+            Scalar::from(u128::MAX),
+        ];
+        let scalars = [
+            ("list", Scalar::List(&list)),
+            ("object", Scalar::Object(&nested)),
+            ("bool", Scalar::from(true)),
+        ];
+        let tensors = [view.descriptor(), other];
+        assert!(encode_into(&tensors, &scalars, &mut buffer).is_ok());
+    });
+}
+
+/// Text in a buffer on the stack.
+struct Text {
+    bytes: [u8; 128],
+    length: usize,
+}
+
+impl std::fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.length + text.len();
+        let room = self
+            .bytes
+            .get_mut(self.length..end)
+            .ok_or(std::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+fn show(error: impl std::fmt::Display) -> usize {
+    let (bytes, length) = ([0; 128], 0);
+    let mut text = Text { bytes, length };
+    write!(text, "{error}").unwrap();
+    text.length
+}
+
+#[test]
+fn failing_and_saying_why_does_not_allocate() {
+    let mut storage = Storage::<2>::new();
+    let faults: &[&[&[u8]]] = &[
+        &[],
+        &[b"__transfer__", b"{}"],
+        &[b"\xff"],
+        &[b"{"],
+        &[b"{} x"],
+        &[br#"{"tensor_descriptors":[{"field_name":"\ud800","shape":[1],"dtype":"int8"}]}"#],
+        &[br#"{"tensor_descriptors":[{"field_name":"x","shape":[1e3],"dtype":"int8"}]}"#],
+        &[br#"{"tensor_descriptors":[{"field_name":"x","shape":[3],"dtype":"int8"}]}"#, b""],
+        &[br#"{"tensor_descriptors":[{"field_name":"x","shape":[],"dtype":"int8"},{"field_name":"x","shape":[],"dtype":"int8"}]}"#],
+        &[br#"{"tensor_descriptors":[{"field_name":"x","shape":[],"dtype":"int8"},{"field_name":"y","shape":[],"dtype":"int8"},{}]}"#],
+        &[br#"{"tensor_descriptors":[],"scalar_fields":{"a":tru}}"#],
+    ];
+    let mut kinds = Vec::with_capacity(faults.len());
+    for frames in faults {
+        none(|| {
+            let error: DecodeError = Message::decode(frames, &mut storage).err().unwrap();
+            assert!(show(error) > 0 && show(error.kind()) > 0);
+            kinds.push(error.kind());
+        });
+    }
+    assert!(kinds.contains(&DecodeErrorKind::StorageFull { capacity: 2 }));
+    none(|| {
+        let index = 1;
+        assert!(show(CastError::InvalidBool { index, byte: 9 }) > 0);
+        assert!(show(EncodeError::DuplicateField { index }) > 0);
+        let value = Value::parse(b"\"\\ud800\x7f\"").unwrap();
+        assert!(show(value.as_i64().unwrap_err()) > 0);
+        assert!(show(value.as_str().unwrap()) > 0);
+    });
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn a_warm_decoder_does_not_allocate() {
+    let mut decoder = tensorwire::Decoder::new();
+    // The first message, and each that is larger than all before it, may.
+    let frames = message(64);
+    let (cold, _) = calls(|| decoder.decode(&frames).map(|message| message.len()));
+    assert!(cold > 0);
+    for count in [64, 0, 16, 1, 63, 4, 64] {
+        let frames = message(count);
+        let length = none(|| decoder.decode(&frames).map(|message| message.len()));
+        assert_eq!(length, Ok(count));
+        let length = none(|| {
+            decoder
+                .decode_metadata(&frames[0])
+                .map(|metadata| metadata.len())
+        });
+        assert_eq!(length, Ok(count));
+        let short = none(|| decoder.decode(&frames[..count]).err());
+        assert!(short.is_some());
+    }
+    for line in common::lines("hostile.jsonl") {
+        let frames = common::hostile::message(&line);
+        let _ = none(|| decoder.decode(&frames).map(|message| message.len()));
+    }
+}
+
+/// The stack of a small thread. What lies on it is the storage and a few
+/// frames, whatever is sent.
+const STACK: usize = 32 * 1024;
+
+fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    thread.spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_stack_of_32_kib_is_enough() {
+    let deep = |text: &str, tail: &str| {
+        let head = r#"{"tensor_descriptors":[],"scalar_fields":{"a":"#;
+        vec![format!("{head}{}{tail}", text.repeat(100_000)).into_bytes()]
+    };
+    let hostile = [
+        deep("[", ""),
+        deep(r#"{"a":"#, ""),
+        deep("[[],", ""),
+        deep(r#"[{"a":"#, ""),
+        vec![r#"{"a":"#.repeat(100_000).into_bytes()],
+    ];
+    let nested = "[".repeat(126) + &"]".repeat(126);
+    let deepest = deep("", &format!("{nested}}}}}"));
+    let frames = message(16);
+    on_a_small_stack(move || {
+        let mut storage = Storage::<16>::new();
+        for frames in &hostile {
+            let error = Message::decode(frames, &mut storage).err().unwrap();
+            let limit = 128;
+            assert_eq!(error.kind(), DecodeErrorKind::DepthLimit { limit });
+        }
+        // As deep as is allowed, walked to the bottom.
+        let message = Message::decode(&deepest, &mut storage).unwrap();
+        let mut value = message.scalars().field("a").unwrap();
+        let mut levels = 1;
+        while let Some(inner) = value.as_array().unwrap().at(0) {
+            value = inner;
+            levels += 1;
+        }
+        assert_eq!(levels, 126);
+
+        let message = Message::decode(&frames, &mut storage).unwrap();
+        let mut room = [0.0_f32; 6];
+        for tensor in message.tensors() {
+            tensor.as_slice_or_copy::<f32>(&mut room).unwrap();
+        }
+        assert_eq!(message.list("list").unwrap().present_len(), 8);
+        assert_eq!(message.scalars().field("seed").unwrap().as_i64(), Ok(42));
+        let tensor = [message.at(0).unwrap()];
+        let mut buffer = [0; 1024];
+        assert!(encode_into(&tensor, &message.scalars(), &mut buffer).is_ok());
+    });
+}
