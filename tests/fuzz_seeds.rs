@@ -172,6 +172,25 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     ] {
         seeds.push(("json", name.to_string(), text.as_bytes().to_vec()));
     }
+    let conflict = |list_indices: [i32; 3]| {
+        let descriptors = list_indices.map(|list_index| {
+            let rest = r#""shape":[0],"dtype":"bool""#;
+            format!(r#"{{"field_name":"x",{rest},"list_index":{list_index}}}"#)
+        });
+        format!("0{{\"tensor_descriptors\":[{}]}}", descriptors.join(","))
+    };
+    for (name, list_indices) in [
+        ("conflict-list-plain-list", [5, -1, 0]),
+        ("conflict-plain-list-list", [-1, 5, 5]),
+    ] {
+        for target in ["decode", "differential"] {
+            seeds.push((
+                target,
+                name.to_string(),
+                conflict(list_indices).into_bytes(),
+            ));
+        }
+    }
     // The bytes decide on the shape of the tree; any will do.
     let mut state: u32 = 1;
     for length in [8, 32, 64, 128, 256, 512, 1024] {

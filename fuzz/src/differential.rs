@@ -7,7 +7,7 @@ use tensorwire::message::Decoder;
 
 use super::case::Case;
 use super::check::{self, Summary};
-use super::naive::{self, Json, Node};
+use super::naive::{self, Json, Node, Refusal};
 
 pub fn run(data: &[u8]) {
     let Some(case) = Case::read(data) else {
@@ -45,12 +45,20 @@ pub fn run(data: &[u8]) {
             scalars(message, oracle);
             with_serde(summary, oracle, case.frames[0].as_ref());
         }
-        (Err(_), Err(_)) => {}
+        (Err(error), Err(refusal)) => {
+            let why = match error.kind() {
+                DecodeErrorKind::DuplicateField => "twice",
+                DecodeErrorKind::DuplicateListIndex { .. } => "twice",
+                DecodeErrorKind::MixedField => "mixed",
+                _ => return with_simd(&case),
+            };
+            // The first on the wire.
+            let descriptor = error.descriptor();
+            assert_eq!(refusal, &Refusal { why, descriptor });
+        }
         _ => panic!("{:?} against {:?}", summary.err(), oracle.err()),
     }
-    if let Some(metadata) = case.frames.first() {
-        with_simd(metadata.as_ref());
-    }
+    with_simd(&case);
 }
 
 /// Scalars one by one, where they lie.
@@ -115,7 +123,8 @@ fn with_serde(summary: &Summary, oracle: &naive::Message<'_>, metadata: &[u8]) {
 /// It is left out where it has another grammar: numbers that fit neither its
 /// integers nor its floats, lone surrogates, the three tokens, nesting past our
 /// limit.
-fn with_simd(metadata: &[u8]) {
+fn with_simd(case: &Case) {
+    let metadata = case.frames.first().map_or(&[][..], AsRef::as_ref);
     let mut copy = metadata.to_vec();
     let accepted = simd_json::to_tape(&mut copy).is_ok();
     match tensorwire::json::Value::parse_strict(metadata) {

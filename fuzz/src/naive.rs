@@ -279,6 +279,22 @@ pub struct Message<'a> {
     pub document: Node<'a>,
 }
 
+/// Why there is no message; for two tensors in conflict, which is the second.
+#[derive(Debug, PartialEq)]
+pub struct Refusal {
+    pub why: &'static str,
+    pub descriptor: Option<usize>,
+}
+
+impl From<&'static str> for Refusal {
+    fn from(why: &'static str) -> Self {
+        Self {
+            why,
+            descriptor: None,
+        }
+    }
+}
+
 /// (name, size, generation)
 const DTYPES: &[(&str, u64, Generation)] = &[
     ("float16", 2, Generation::Oldest),
@@ -315,7 +331,7 @@ pub fn decode<'a, F: AsRef<[u8]>>(
     limits: &Limits,
     strict: bool,
     generation: Generation,
-) -> Result<Message<'a>, &'static str> {
+) -> Result<Message<'a>, Refusal> {
     let (metadata, payloads) = frames.split_first().ok_or("no frames")?;
     let metadata = metadata.as_ref();
     require(metadata != b"__transfer__", "control")?;
@@ -323,7 +339,7 @@ pub fn decode<'a, F: AsRef<[u8]>>(
     let text = str::from_utf8(metadata).map_err(|_| "utf-8")?;
     let document = Node::parse(text, PARSE_DEPTH).ok_or("syntax")?;
     let Json::Object(members) = &document.json else {
-        return Err("top level");
+        return Err("top level".into());
     };
 
     let mut list = None;
@@ -343,7 +359,7 @@ pub fn decode<'a, F: AsRef<[u8]>>(
         require(!strict || scalars.is_strict(), "scalars strict")?;
     }
     let Json::Array(list) = &list.ok_or("no tensor_descriptors")?.json else {
-        return Err("tensor_descriptors type");
+        return Err("tensor_descriptors type".into());
     };
     require(list.len() <= limits.descriptors(), "descriptors")?;
     let tensors = list
@@ -358,13 +374,17 @@ pub fn decode<'a, F: AsRef<[u8]>>(
 
     let mut places = HashSet::new();
     let mut lists = HashMap::new();
-    for tensor in &tensors {
-        require(places.insert((&tensor.name, tensor.list_index)), "twice")?;
+    for (index, tensor) in tensors.iter().enumerate() {
         let is_list = tensor.list_index.is_some();
-        require(
-            *lists.entry(&tensor.name).or_insert(is_list) == is_list,
-            "mixed",
-        )?;
+        let why = if *lists.entry(&tensor.name).or_insert(is_list) != is_list {
+            "mixed"
+        } else if !places.insert((&tensor.name, tensor.list_index)) {
+            "twice"
+        } else {
+            continue;
+        };
+        let descriptor = Some(index);
+        return Err(Refusal { why, descriptor });
     }
 
     require(tensors.len() == payloads.len(), "frame count")?;
