@@ -24,8 +24,11 @@ pub mod roundtrip;
 pub mod scalars;
 pub mod tree;
 
+/// What a fuzzer calls, input by input.
+pub type Target = fn(&[u8]);
+
 /// Every target by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("decode", decode::run),
     ("differential", differential::run),
     ("json", json::run),

@@ -355,7 +355,7 @@ pub fn decode<'a, F: AsRef<[u8]>>(
     }
     if let Some(scalars) = scalars {
         require(matches!(scalars.json, Json::Object(_)), "scalars type")?;
-        require(1 + scalars.depth() <= limits.depth(), "scalars depth")?;
+        require(scalars.depth() < limits.depth(), "scalars depth")?;
         require(!strict || scalars.is_strict(), "scalars strict")?;
     }
     let Json::Array(list) = &list.ok_or("no tensor_descriptors")?.json else {
