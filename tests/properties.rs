@@ -62,6 +62,8 @@ fn limits(set: impl Fn(Limits) -> Limits) -> Options {
     Options::new().with_limits(set(Limits::new()))
 }
 
+type SetLimit = fn(Limits, usize) -> Limits;
+
 /// Changes to a text, each of which may break it.
 #[derive(Clone, Debug)]
 enum Damage {
@@ -296,7 +298,7 @@ proptest! {
             let list_index = most(|tensor| tensor.list_index.unwrap_or(0) as usize);
             let tensor_bytes = tensors().map(|tensor| tensor.bytes.len()).sum::<usize>();
             let depth = 2 + tree::members_depth(&sent.scalars);
-            let cases: &[(usize, fn(Limits, usize) -> Limits)] = &[
+            let cases: &[(usize, SetLimit)] = &[
                 (metadata_bytes, Limits::with_metadata_bytes),
                 (sent.tensors.len(), Limits::with_descriptors),
                 (name_bytes, Limits::with_name_bytes),

@@ -64,7 +64,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether `holds` for this node and all inside it.
-    pub fn all(&self, holds: &mut dyn FnMut(&Node<'a>) -> bool) -> bool {
+    pub fn all(&self, holds: &mut dyn FnMut(&Self) -> bool) -> bool {
         holds(self)
             && match &self.json {
                 Json::Array(items) => items.iter().all(|node| node.all(holds)),

@@ -16,8 +16,8 @@ pub enum Tree {
     UInt(u128),
     Float(f64),
     Str(String),
-    List(Vec<Tree>),
-    Object(Vec<(String, Tree)>),
+    List(Vec<Self>),
+    Object(Vec<(String, Self)>),
 }
 
 /// Where the borrowed form of trees is kept: one place for each container.

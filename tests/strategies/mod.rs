@@ -396,7 +396,8 @@ impl Speller {
         self.text.push('"');
         for c in text.chars() {
             let must = c < ' ' || c == '"' || c == '\\';
-            if !must && !(self.spelling.escapes && self.roll(2) == 0) {
+            let escaped = must || self.spelling.escapes && self.roll(2) == 0;
+            if !escaped {
                 self.text.push(c);
                 continue;
             }
