@@ -4,6 +4,12 @@
 //! needs a fuzzer: `tests/fuzz_seeds.rs` of the main crate compiles these very
 //! files and runs every target over its seeds and over the recorded messages.
 //!
+//! ```text
+//! mkdir -p fuzz/corpus/decode
+//! cargo +nightly fuzz run decode fuzz/corpus/decode fuzz/seeds/decode -- \
+//!     -dict=fuzz/dict/tensorwire.dict -max_total_time=60
+//! ```
+//!
 //! | target | input | asserts |
 //! |---|---|---|
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
