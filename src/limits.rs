@@ -74,6 +74,9 @@ impl Limits {
 
     /// Sets the deepest nesting of arrays and objects, the metadata object
     /// itself being level 1; 128 unless set, which is also the most.
+    ///
+    /// It is a cap on `scalar_fields` (level 2) and on the values of unknown
+    /// keys. The four levels of the schema's own keys always pass.
     #[must_use]
     pub const fn with_depth(mut self, depth: usize) -> Self {
         self.depth = if depth < Self::MAX_DEPTH {

@@ -106,42 +106,43 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         }
     }
 
-    /// Finds descriptors of one place, in `order`, where a name's are side by side.
+    /// Finds two descriptors of one place, or of one name in both roles.
     ///
     /// Of several conflicts it names the one that a reader of the wire meets first.
     fn refuse_conflicts(&self, order: &[u32]) -> Result<(), DecodeError> {
+        let text = self.parsed.text;
         let mut first: Option<(usize, DecodeErrorKind)> = None;
-        let mut meet = |index: usize, kind| {
-            if first.is_none_or(|(found, _)| index < found) {
-                first = Some((index, kind));
+        let mut note = |later: usize, kind| {
+            if first.is_none_or(|(found, _)| later < found) {
+                first = Some((later, kind));
             }
         };
-        // The one before in `order`, and where its name is first met as a plain tensor.
-        let mut before: Option<&Slot> = None;
-        let mut plain = None;
-        for &index in order {
-            let index = to_usize(index);
+        let mut previous: Option<&Slot> = None;
+        // The plain tensor of the name at hand: it is in conflict with each
+        // member of a list, not with its neighbour alone.
+        let mut plain: Option<usize> = None;
+        for index in order.iter().copied().map(to_usize) {
             let Some(slot) = self.slots.get(index) else {
                 continue;
             };
-            let text = self.parsed.text;
-            let earlier = before.filter(|other| other.name(text) == slot.name(text));
-            if earlier.is_none() {
-                plain = slot.list_index.is_none().then_some(index);
+            let namesake = previous.filter(|other| other.name(text) == slot.name(text));
+            if namesake.is_none() {
+                plain = None;
             }
-            if let (Some(plain), Some(_)) = (plain, slot.list_index) {
-                meet(plain.max(index), DecodeErrorKind::MixedField);
+            // Equal places are in the order of the wire.
+            match (slot.list_index, plain) {
+                (None, None) => plain = Some(index),
+                (None, Some(_)) => note(index, DecodeErrorKind::DuplicateField),
+                (Some(_), Some(plain)) => note(plain.max(index), DecodeErrorKind::MixedField),
+                (Some(_), None) => {}
             }
-            // Of one place, they are neighbours in the order of the wire.
-            match (earlier, slot.list_index) {
-                (Some(other), Some(list)) if other.list_index == Some(list) => {
-                    let list_index = to_usize(list);
-                    meet(index, DecodeErrorKind::DuplicateListIndex { list_index });
-                }
-                (Some(_), None) => meet(index, DecodeErrorKind::DuplicateField),
-                _ => {}
+            if let Some(list_index) = slot.list_index
+                && namesake.is_some_and(|other| other.list_index == slot.list_index)
+            {
+                let list_index = to_usize(list_index);
+                note(index, DecodeErrorKind::DuplicateListIndex { list_index });
             }
-            before = Some(slot);
+            previous = Some(slot);
         }
         match first {
             Some((index, kind)) => Err(self.error_at(index, kind)),
@@ -393,4 +394,50 @@ pub(crate) fn refuse_control(frame: &[u8]) -> Result<(), DecodeError> {
         return Err(DecodeError::new(DecodeErrorKind::ControlMessage, 0));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+    use std::vec::Vec;
+    use std::{format, vec};
+
+    #[test]
+    fn of_several_conflicts_the_first_on_the_wire_is_told() {
+        // Every message of up to four tensors of one name, plain (-1) or of a list.
+        let mut messages = vec![Vec::new()];
+        for _ in 0..4 {
+            let longer = messages.iter().flat_map(|message: &Vec<i32>| {
+                [-1, 0, 1, 5].map(|list_index| [message.as_slice(), &[list_index]].concat())
+            });
+            messages.extend(longer.collect::<Vec<_>>());
+        }
+        for message in messages {
+            let expected = (0..message.len()).find_map(|later| {
+                let earlier = &message[..later];
+                let same = earlier.contains(&message[later]);
+                let mixed = earlier.iter().any(|&a| (a < 0) != (message[later] < 0));
+                let kind = match usize::try_from(message[later]) {
+                    _ if mixed => DecodeErrorKind::MixedField,
+                    Err(_) if same => DecodeErrorKind::DuplicateField,
+                    Ok(list_index) if same => DecodeErrorKind::DuplicateListIndex { list_index },
+                    _ => return None,
+                };
+                Some((kind, Some(later)))
+            });
+            let descriptors: Vec<String> = message
+                .iter()
+                .map(|list_index| {
+                    let rest = r#""shape":[0],"dtype":"bool""#;
+                    format!(r#"{{"field_name":"x",{rest},"list_index":{list_index}}}"#)
+                })
+                .collect();
+            let frame = format!(r#"{{"tensor_descriptors":[{}]}}"#, descriptors.join(","));
+            let mut storage = Storage::<4>::new();
+            let result = Options::new().decode_metadata(frame.as_bytes(), &mut storage);
+            let error = result.err().map(|error| (error.kind(), error.descriptor()));
+            assert_eq!(error, expected, "{message:?}");
+        }
+    }
 }

@@ -1,0 +1,43 @@
+//! The bodies of the fuzz targets, and the oracles that they share.
+//!
+//! Each target is a module with a function `run`, which asserts. Nothing here
+//! needs a fuzzer: `tests/fuzz_seeds.rs` of the main crate compiles these very
+//! files and runs every target over its seeds and over the recorded messages.
+//!
+//! ```text
+//! mkdir -p fuzz/corpus/decode
+//! cargo +nightly fuzz run decode fuzz/corpus/decode fuzz/seeds/decode -- \
+//!     -dict=fuzz/dict/tensorwire.dict -max_total_time=60
+//! ```
+//!
+//! | target | input | asserts |
+//! |---|---|---|
+//! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
+//! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
+//! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
+//! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
+//! | [`differential`] | a [`case`] | fast path = general path; verdict and result = [`naive`]; serde_json and simd-json where their grammars agree |
+
+#![allow(unreachable_pub, dead_code, clippy::missing_panics_doc)]
+
+pub mod case;
+pub mod check;
+pub mod decode;
+pub mod differential;
+pub mod json;
+pub mod naive;
+pub mod roundtrip;
+pub mod scalars;
+pub mod tree;
+
+/// What a fuzzer calls, input by input.
+pub type Target = fn(&[u8]);
+
+/// Every target by name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("decode", decode::run),
+    ("differential", differential::run),
+    ("json", json::run),
+    ("roundtrip", roundtrip::run),
+    ("scalars", scalars::run),
+];

@@ -1,0 +1,223 @@
+//! The fuzz targets as plain tests: each over its seeds, and over every recorded message.
+//!
+//! `cargo test --features alloc,_differential --test fuzz_seeds`; with
+//! `-- --ignored` it writes the seeds that are derived from the recordings.
+
+#![cfg(all(feature = "alloc", feature = "_differential"))]
+
+mod common;
+#[path = "../fuzz/src/lib.rs"]
+mod fuzz;
+
+use std::path::PathBuf;
+
+use common::{frames, lines, text};
+use fuzz::case::{DEFAULT, framed};
+
+/// Recorded messages that are seeds, by name.
+const GOLDEN: &[&str] = &[
+    "bfloat16-scalar",
+    "bool-3",
+    "complex128-1",
+    "complex64-3x0x2",
+    "error-reply",
+    "float16-2x3",
+    "float32-2x3",
+    "int64-1x1x1x1x1x1x1x1x1x2",
+    "list-leading-hole",
+    "list-with-holes",
+    "mixed",
+    "no-tensors",
+    "uint8-0",
+];
+
+/// Hostile messages that are seeds, by id.
+const HOSTILE: &[&str] = &[
+    "D01", "D16", "D17", "D21b", "D31b", "D36", "D41", "D55", "E09", "E16", "E18", "E21", "E27",
+    "E28", "E39", "E40", "E46", "E49", "E53", "L05", "L13", "L14", "L15", "L18", "L20",
+];
+
+/// The options bytes that each recorded message is tried with.
+const FLAGS: &[u8] = &[
+    DEFAULT,
+    DEFAULT | 0x40,
+    0x00,
+    0x10,
+    DEFAULT | 1,
+    DEFAULT | 2,
+    DEFAULT | 3,
+    DEFAULT | 4,
+    DEFAULT | 5,
+    DEFAULT | 6,
+    DEFAULT | 7,
+    DEFAULT | 8,
+];
+
+/// Frames longer than this say nothing new and slow a debug build down.
+const LONG: usize = 1 << 14;
+
+#[test]
+fn every_target_passes_over_its_seeds() {
+    for (target, run) in fuzz::TARGETS {
+        let mut count = 0;
+        for entry in std::fs::read_dir(directory(target)).unwrap() {
+            let path = entry.unwrap().path();
+            let seed = std::fs::read(&path).unwrap();
+            println!("{}", path.display());
+            run(&seed);
+            count += 1;
+        }
+        assert!((1..=48).contains(&count), "{target} has {count} seeds");
+    }
+}
+
+#[test]
+fn every_target_passes_over_every_recorded_message() {
+    for file in ["tensors.jsonl", "hostile.jsonl", "transfer.jsonl"] {
+        for line in lines(file) {
+            let frames: Vec<_> = recorded(&line);
+            if frames.iter().map(Vec::len).sum::<usize>() > LONG {
+                continue;
+            }
+            println!("{file} {} {}", line["name"], line["id"]);
+            for frame in &frames {
+                fuzz::json::run(frame);
+            }
+            for flags in FLAGS {
+                let mut fitting = vec![*flags];
+                fitting.extend(frames.first().into_iter().flatten());
+                for data in [Some(fitting), framed(*flags, &frames)].iter().flatten() {
+                    fuzz::decode::run(data);
+                    fuzz::differential::run(data);
+                    fuzz::roundtrip::run(data);
+                }
+            }
+        }
+    }
+    for case in lines("strings.jsonl") {
+        fuzz::json::run(case["json"].as_str().unwrap().as_bytes());
+    }
+    for line in text("floats.tsv").lines().step_by(9) {
+        fuzz::json::run(line.rsplit('\t').next().unwrap().as_bytes());
+    }
+}
+
+#[test]
+fn derived_seeds_are_what_they_are_derived_from() {
+    for (target, name, bytes) in derived_seeds() {
+        let read = std::fs::read(directory(target).join(&name)).unwrap_or_default();
+        assert!(read == bytes, "{target}/{name}: run with --ignored");
+    }
+}
+
+#[test]
+#[ignore = "writes the seeds"]
+fn write_the_derived_seeds() {
+    for (target, name, bytes) in derived_seeds() {
+        std::fs::create_dir_all(directory(target)).unwrap();
+        std::fs::write(directory(target).join(name), bytes).unwrap();
+    }
+}
+
+/// (target, file name, bytes)
+fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut messages = Vec::new();
+    for line in lines("tensors.jsonl") {
+        let name = line["name"].as_str().unwrap();
+        if GOLDEN.contains(&name) {
+            messages.push((format!("golden-{name}"), recorded(&line), true));
+        }
+    }
+    assert_eq!(messages.len(), GOLDEN.len());
+    for line in lines("hostile.jsonl") {
+        let id = line["id"].as_str().unwrap();
+        if HOSTILE.contains(&id) {
+            let accepted = line["expected"].as_str().unwrap();
+            let accepted = accepted.to_ascii_lowercase().starts_with("accept");
+            messages.push((
+                format!("hostile-{}", id.to_lowercase()),
+                recorded(&line),
+                accepted,
+            ));
+        }
+    }
+    assert_eq!(messages.len(), GOLDEN.len() + HOSTILE.len());
+
+    let mut seeds = Vec::new();
+    for (index, (name, frames, accepted)) in messages.into_iter().enumerate() {
+        // Half of them with their own payloads, half with such as fit.
+        let case = if index % 2 == 0 || !accepted {
+            framed(DEFAULT, &frames).unwrap()
+        } else {
+            [&[DEFAULT], frames[0].as_slice()].concat()
+        };
+        if accepted {
+            seeds.push(("roundtrip", name.clone(), case.clone()));
+        }
+        seeds.push(("decode", name.clone(), case.clone()));
+        seeds.push(("differential", name.clone(), case));
+        seeds.push(("json", name, frames[0].clone()));
+    }
+    for (name, text) in [
+        (
+            "numbers",
+            "[0,-0,7,-1.5,1e16,1E-05,5e-324,1e999,9223372036854775808,18446744073709551616]",
+        ),
+        ("tokens", "[NaN,Infinity,-Infinity,true,false,null]"),
+        (
+            "escapes",
+            r#"["\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00","\ud800","é😀"]"#,
+        ),
+        ("white", " {\"a\" :\t[ 1 ,\n{ } ] ,\r\"a\": \"\" } "),
+    ] {
+        seeds.push(("json", name.to_string(), text.as_bytes().to_vec()));
+    }
+    let conflict = |list_indices: [i32; 3]| {
+        let descriptors = list_indices.map(|list_index| {
+            let rest = r#""shape":[0],"dtype":"bool""#;
+            format!(r#"{{"field_name":"x",{rest},"list_index":{list_index}}}"#)
+        });
+        format!("0{{\"tensor_descriptors\":[{}]}}", descriptors.join(","))
+    };
+    for (name, list_indices) in [
+        ("conflict-list-plain-list", [5, -1, 0]),
+        ("conflict-plain-list-list", [-1, 5, 5]),
+    ] {
+        for target in ["decode", "differential"] {
+            seeds.push((
+                target,
+                name.to_string(),
+                conflict(list_indices).into_bytes(),
+            ));
+        }
+    }
+    // The bytes decide on the shape of the tree; any will do.
+    let mut state: u32 = 1;
+    for length in [8, 32, 64, 128, 256, 512, 1024] {
+        let bytes = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_le_bytes()[3]
+        });
+        seeds.push((
+            "scalars",
+            format!("bytes-{length}"),
+            bytes.take(length).collect(),
+        ));
+    }
+    seeds
+}
+
+/// The frames of a recorded message, without the note that hostile ones begin with.
+fn recorded(line: &serde_json::Value) -> Vec<Vec<u8>> {
+    let mut frames = frames(line);
+    if line.get("id").is_some() {
+        frames.remove(0);
+    }
+    frames
+}
+
+fn directory(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/seeds")
+        .join(target)
+}
