@@ -1,0 +1,81 @@
+//! Compares ways to do one thing: in turns, so that noise on the machine hits all of them alike.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// How long one turn takes, and how often each contestant has its turn.
+const TURN: Duration = Duration::from_millis(1);
+const TURNS: usize = 41;
+
+/// One way to do it, run as many times as asked.
+pub(crate) struct Contestant<'a> {
+    name: &'static str,
+    run: Box<dyn FnMut(u64) + 'a>,
+}
+
+/// Names a way; what `run` gives is not optimized away.
+pub(crate) fn contestant<'a, R>(
+    name: &'static str,
+    mut run: impl FnMut() -> R + 'a,
+) -> Contestant<'a> {
+    let run = Box::new(move |iterations| {
+        for _ in 0..iterations {
+            black_box(run());
+        }
+    });
+    Contestant { name, run }
+}
+
+/// The median of nanoseconds per run, for each contestant in order.
+pub(crate) fn medians(contestants: &mut [Contestant<'_>]) -> Vec<(&'static str, f64)> {
+    let mut iterations = Vec::new();
+    for contestant in contestants.iter_mut() {
+        let mut count = 1_u64;
+        while time(contestant, count) < TURN && count < 1 << 32 {
+            count *= 2;
+        }
+        iterations.push(count);
+    }
+    let mut times = vec![Vec::new(); contestants.len()];
+    for _ in 0..TURNS {
+        for ((contestant, &count), times) in contestants.iter_mut().zip(&iterations).zip(&mut times)
+        {
+            times.push(time(contestant, count).as_nanos() as f64 / count as f64);
+        }
+    }
+    contestants
+        .iter()
+        .zip(times)
+        .map(|(contestant, mut times)| {
+            times.sort_by(f64::total_cmp);
+            (contestant.name, times[times.len() / 2])
+        })
+        .collect()
+}
+
+fn time(contestant: &mut Contestant<'_>, iterations: u64) -> Duration {
+    let start = Instant::now();
+    (contestant.run)(iterations);
+    start.elapsed()
+}
+
+/// Whether the tables are wanted: by `cargo bench` without a filter, not by `cargo test`.
+pub(crate) fn tables_wanted() -> bool {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let tables = arguments.iter().any(|argument| argument == "--tables");
+    tables || arguments == ["--bench"]
+}
+
+/// A time for people.
+pub(crate) fn show(nanoseconds: f64) -> String {
+    match nanoseconds {
+        ns if ns < 1e4 => format!("{ns:.0} ns"),
+        ns if ns < 1e7 => format!("{:.1} us", ns / 1e3),
+        ns => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// Whether a bar is met, for people.
+pub(crate) fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "MISSED" }
+}
