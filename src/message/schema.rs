@@ -227,9 +227,8 @@ fn digits(bytes: &[u8]) -> Option<(usize, &[u8])> {
 /// The dtype whose name ends at the next quote.
 #[inline]
 fn dtype_name(bytes: &[u8]) -> Option<(DType, &[u8])> {
-    let length = bytes.iter().take(16).position(|&byte| byte == b'"')?;
-    let (name, rest) = bytes.split_at_checked(length)?;
-    Some((DType::from_name(core::str::from_utf8(name).ok()?)?, rest))
+    let (name, rest) = bytes.split_at_checked(plain_run(bytes))?;
+    Some((DType::from_name_bytes(name)?, rest))
 }
 
 /// The descriptor in whatever order and spelling it comes.
