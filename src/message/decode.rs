@@ -7,7 +7,7 @@ use super::CONTROL_MARKER;
 use super::fields::{Field, TensorList};
 use super::options::Options;
 use super::schema::{self, Parsed};
-use super::storage::{Slot, Storage, Table, to_usize};
+use super::storage::{Place, Slot, Storage, Table, to_usize};
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::{Object, Str};
 use crate::tensor::{Descriptor, TensorView};
@@ -42,8 +42,8 @@ pub struct Metadata<'frame, 'store> {
     parsed: Parsed<'frame>,
     /// In wire order.
     slots: &'store [Slot],
-    /// Indices of the slots, by name and list index.
-    order: &'store [u32],
+    /// The same by name and list index.
+    order: &'store [Place],
 }
 
 impl<'frame, 'store> Metadata<'frame, 'store> {
@@ -62,87 +62,69 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         let Table { slots, order } = table;
         let slots = slots.get(..parsed.count).unwrap_or_default();
         let order = order.get_mut(..parsed.count).unwrap_or_default();
-        for (index, place) in (0..).zip(order.iter_mut()) {
-            *place = index;
+        for ((index, slot), place) in (0..).zip(slots).zip(order.iter_mut()) {
+            *place = Place::new(slot, index, parsed.text);
         }
         let metadata = Metadata {
             parsed,
             slots,
             order: &[],
         };
-        // Lists come in ascending order, and single tensors always do: then
-        // there is nothing to sort, and no two can have one place.
-        let ascending = slots
-            .windows(2)
-            .all(|pair| matches!(pair, [a, b] if metadata.precedes(a, b)));
-        if !ascending {
-            order.sort_unstable_by(|a, b| {
-                let (a, b) = (to_usize(*a), to_usize(*b));
-                match (slots.get(a), slots.get(b)) {
-                    (Some(left), Some(right)) => metadata.compare(left, right).then(a.cmp(&b)),
-                    _ => Ordering::Equal,
-                }
-            });
-            metadata.refuse_conflicts(order)?;
+        if order.len() > 1 {
+            order.sort_unstable_by_key(Place::key);
+            let mut neighbours = metadata.neighbours(order);
+            if neighbours.collide {
+                order.sort_unstable_by(|a, b| metadata.compare(*a, *b));
+                neighbours = metadata.neighbours(order);
+            }
+            if let Some((index, kind)) = neighbours.conflict {
+                return Err(metadata.error_at(index, kind));
+            }
         }
         Ok(Metadata { order, ..metadata })
     }
 
-    /// By name, a plain tensor before the members of a list.
-    fn compare(&self, a: &Slot, b: &Slot) -> Ordering {
-        let text = self.parsed.text;
-        a.name(text)
-            .cmp(&b.name(text))
-            .then(a.list_index.cmp(&b.list_index))
+    /// The order of any two places.
+    fn compare(&self, a: Place, b: Place) -> Ordering {
+        let names = || self.name_at(a).cmp(&self.name_at(b));
+        let fingerprints = a.fingerprint.cmp(&b.fingerprint);
+        fingerprints
+            .then_with(names)
+            .then_with(|| a.key().cmp(&b.key()))
     }
 
-    /// Whether `a` comes before `b` in the order and is not in conflict with it.
-    fn precedes(&self, a: &Slot, b: &Slot) -> bool {
-        let text = self.parsed.text;
-        match a.name(text).cmp(&b.name(text)) {
-            Ordering::Less => true,
-            Ordering::Equal => a.list_index.is_some() && a.list_index < b.list_index,
-            Ordering::Greater => false,
-        }
+    fn name_at(&self, place: Place) -> Str<'frame> {
+        let slot = self.slots.get(place.index()).unwrap_or(&Slot::EMPTY);
+        slot.name(self.parsed.text)
     }
 
-    /// Finds two descriptors of one place: they are neighbours in `order`.
+    /// Compares each place in `order` with the next.
     ///
-    /// Of several conflicts it names the one that a reader of the wire meets first.
-    fn refuse_conflicts(&self, order: &[u32]) -> Result<(), DecodeError> {
-        let mut first: Option<(usize, DecodeErrorKind)> = None;
+    /// Two descriptors in conflict are neighbours, if no two names have one
+    /// fingerprint or `order` is by name too.
+    fn neighbours(&self, order: &[Place]) -> Neighbours {
+        let mut found = Neighbours {
+            collide: false,
+            conflict: None,
+        };
         for pair in order.windows(2) {
             let &[a, b] = pair else { continue };
-            let (a, b) = (to_usize(a), to_usize(b));
-            let (Some(left), Some(right)) = (self.slots.get(a), self.slots.get(b)) else {
+            if a.fingerprint != b.fingerprint {
                 continue;
-            };
-            if let Some(kind) = self.conflict(left, right) {
-                let later = a.max(b);
-                if first.is_none_or(|(found, _)| later < found) {
-                    first = Some((later, kind));
+            }
+            if self.name_at(a) != self.name_at(b) {
+                found.collide = true;
+                continue;
+            }
+            let list_index = |place: Place| self.slots.get(place.index())?.list_index;
+            if let Some(kind) = conflict(list_index(a), list_index(b)) {
+                let later = a.index().max(b.index());
+                if found.conflict.is_none_or(|(first, _)| later < first) {
+                    found.conflict = Some((later, kind));
                 }
             }
         }
-        match first {
-            Some((index, kind)) => Err(self.error_at(index, kind)),
-            None => Ok(()),
-        }
-    }
-
-    fn conflict(&self, a: &Slot, b: &Slot) -> Option<DecodeErrorKind> {
-        let text = self.parsed.text;
-        if a.name(text) != b.name(text) {
-            return None;
-        }
-        match (a.list_index, b.list_index) {
-            (None, None) => Some(DecodeErrorKind::DuplicateField),
-            (Some(a), Some(b)) if a == b => Some(DecodeErrorKind::DuplicateListIndex {
-                list_index: to_usize(a),
-            }),
-            (Some(_), Some(_)) => None,
-            _ => Some(DecodeErrorKind::MixedField),
-        }
+        found
     }
 
     fn error_at(&self, index: usize, kind: DecodeErrorKind) -> DecodeError {
@@ -227,21 +209,43 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
 
     /// Which places in `order` have this name.
     pub(crate) fn range(&self, name: &str) -> Range<usize> {
-        let text = self.parsed.text;
         let name = Str::from(name);
-        let key = |index: &u32| {
-            let slot = self.slots.get(to_usize(*index)).unwrap_or(&Slot::EMPTY);
-            slot.name(text)
+        let fingerprint = name.fingerprint();
+        let before = |place: &Place| {
+            let order = place.fingerprint.cmp(&fingerprint);
+            order.then_with(|| self.name_at(*place).cmp(&name)) == Ordering::Less
         };
-        let start = self.order.partition_point(|index| key(index) < name);
+        let start = self.order.partition_point(before);
         let tail = self.order.get(start..).unwrap_or_default();
-        let count = tail.iter().take_while(|index| key(index) == name).count();
+        let same =
+            |place: &&Place| place.fingerprint == fingerprint && self.name_at(**place) == name;
+        let count = tail.iter().take_while(same).count();
         start..start.saturating_add(count)
     }
 
     /// The wire index at a place in `order`.
     pub(crate) fn ordered(&self, place: usize) -> Option<usize> {
-        self.order.get(place).copied().map(to_usize)
+        self.order.get(place).map(|place| place.index())
+    }
+}
+
+/// What comparing neighbours finds.
+struct Neighbours {
+    /// Two names have one fingerprint: `order` is not by name yet.
+    collide: bool,
+    /// Of several conflicts the one that a reader of the wire meets first.
+    conflict: Option<(usize, DecodeErrorKind)>,
+}
+
+/// Whether two descriptors of one name cannot both be there.
+fn conflict(a: Option<u32>, b: Option<u32>) -> Option<DecodeErrorKind> {
+    match (a, b) {
+        (None, None) => Some(DecodeErrorKind::DuplicateField),
+        (Some(a), Some(b)) if a == b => Some(DecodeErrorKind::DuplicateListIndex {
+            list_index: to_usize(a),
+        }),
+        (Some(_), Some(_)) => None,
+        _ => Some(DecodeErrorKind::MixedField),
     }
 }
 
@@ -389,4 +393,86 @@ pub(crate) fn refuse_control(frame: &[u8]) -> Result<(), DecodeError> {
         return Err(DecodeError::new(DecodeErrorKind::ControlMessage, 0));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::format;
+    use std::string::String;
+    use std::vec::Vec;
+
+    /// Two names of one fingerprint; any birthday finds some.
+    fn colliding() -> [String; 2] {
+        let mut seen = BTreeMap::new();
+        (0..)
+            .find_map(|number| {
+                let name = format!("t{number}");
+                let fingerprint = Str::from(&*name).fingerprint();
+                let other = seen.insert(fingerprint, name.clone())?;
+                Some([other, name])
+            })
+            .unwrap()
+    }
+
+    fn metadata(names: &[(&str, i32)]) -> String {
+        let descriptors: Vec<_> = names
+            .iter()
+            .map(|(name, index)| {
+                format!(
+                    r#"{{"field_name":"{name}","shape":[0],"dtype":"uint8","list_index":{index}}}"#
+                )
+            })
+            .collect();
+        format!(r#"{{"tensor_descriptors":[{}]}}"#, descriptors.join(","))
+    }
+
+    #[test]
+    fn names_of_one_fingerprint_are_told_apart() {
+        let [a, b] = colliding();
+        let text = metadata(&[(&a, 1), (&b, -1), (&a, 0), (&a, 3), ("c", -1)]);
+        let mut storage = Storage::<8>::new();
+        let frames = [text.as_str(), "", "", "", "", ""];
+        let message = Message::decode(&frames, &mut storage).unwrap();
+        let list = message.list(&a).unwrap();
+        assert!(list.present().map(|(index, _)| index).eq([0, 1, 3]));
+        assert!(message.tensor(&b).is_some() && message.tensor("c").is_some());
+        assert!(message.list(&b).is_none() && message.tensor("d").is_none());
+    }
+
+    #[test]
+    fn conflicts_among_names_of_one_fingerprint_are_found() {
+        let [a, b] = colliding();
+        let list_index = 0;
+        for (names, kind, index) in [
+            (
+                [(&*a, -1), (&*b, -1), (&*a, -1), (&*b, -1)],
+                DecodeErrorKind::DuplicateField,
+                2,
+            ),
+            (
+                [(&*a, 0), (&*b, 0), (&*b, 1), (&*a, 0)],
+                DecodeErrorKind::DuplicateListIndex { list_index },
+                3,
+            ),
+            (
+                [(&*b, 0), (&*a, 0), (&*a, 1), (&*b, -1)],
+                DecodeErrorKind::MixedField,
+                3,
+            ),
+        ] {
+            let text = metadata(&names);
+            let frames = [text.as_str(), "", "", "", ""];
+            let error = Message::decode(&frames, &mut Storage::<8>::new()).unwrap_err();
+            assert_eq!(error.kind(), kind);
+            assert_eq!(error.descriptor(), Some(index));
+        }
+    }
+
+    #[test]
+    fn a_descriptor_takes_the_room_that_is_told() {
+        let of = |count: usize| count * 72;
+        assert!(size_of::<Storage<64>>() <= of(64));
+    }
 }

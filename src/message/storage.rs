@@ -24,7 +24,7 @@ use crate::tensor::{Descriptor, Layout, Shape};
 #[derive(Clone, Debug)]
 pub struct Storage<const N: usize> {
     slots: [Slot; N],
-    order: [u32; N],
+    order: [Place; N],
 }
 
 impl<const N: usize> Storage<N> {
@@ -33,7 +33,7 @@ impl<const N: usize> Storage<N> {
     pub const fn new() -> Self {
         Self {
             slots: [Slot::EMPTY; N],
-            order: [0; N],
+            order: [Place::EMPTY; N],
         }
     }
 
@@ -55,8 +55,50 @@ impl<const N: usize> Default for Storage<N> {
 #[derive(Debug)]
 pub(crate) struct Table<'s> {
     pub(crate) slots: &'s mut [Slot],
-    /// The slots' indices, sorted by name and list index.
-    pub(crate) order: &'s mut [u32],
+    /// Where the slots come by name and list index.
+    pub(crate) order: &'s mut [Place],
+}
+
+/// What a slot is found by, small enough to be sorted quickly.
+///
+/// Sorted by the name's fingerprint, names of one fingerprint by name, then by
+/// list index: the members of a list are neighbours, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Of the name.
+    pub(crate) fingerprint: u32,
+    /// 0 for a plain tensor, else the list index and 1.
+    list: u32,
+    /// In wire order.
+    index: u32,
+}
+
+impl Place {
+    pub(crate) const EMPTY: Self = Self {
+        fingerprint: 0,
+        list: 0,
+        index: 0,
+    };
+
+    pub(crate) fn new(slot: &Slot, index: u32, text: &str) -> Self {
+        Self {
+            fingerprint: slot.name(text).fingerprint(),
+            // An index is at most `i32::MAX`, and here it only sorts.
+            list: slot.list_index.map_or(0, |index| index.saturating_add(1)),
+            index,
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        to_usize(self.index)
+    }
+
+    /// The order of all but two names of one fingerprint.
+    #[inline]
+    pub(crate) fn key(&self) -> (u64, u32) {
+        let high = u64::from(self.fingerprint) << 32;
+        (high | u64::from(self.list), self.index)
+    }
 }
 
 /// A piece of the metadata, at most `u32::MAX` bytes from its start.
