@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use common::compare::{contestant, medians, show, tables_wanted, verdict};
 use common::peers::{SimdJson, owned, serde_borrowed, sonic};
-use common::{SCALARS, Sample, criterion, sample, wide_limits};
+use common::{SCALARS, Sample, criterion, python, sample, wide_limits};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use safetensors::SafeTensors;
 use tensorwire::message::Options;
@@ -21,6 +21,9 @@ const BARS: [(usize, f64); 3] = [(1, 150.0), (4, 300.0), (16, 1000.0)];
 /// How much faster than the best of the other libraries decoding is to be.
 const RATIO_BAR: f64 = 3.0;
 
+/// How much faster than the Python codec decoding is to be.
+const PYTHON_BAR: f64 = 50.0;
+
 /// What 1 MiB of metadata may take, in nanoseconds.
 const MEBIBYTE_BAR: f64 = 5e6;
 
@@ -29,6 +32,7 @@ fn main() {
         by_count();
         by_payload();
         by_metadata();
+        against_python();
     }
     let mut criterion = criterion();
     bench_counts(&mut criterion);
@@ -268,6 +272,32 @@ fn by_metadata() {
         show(MEBIBYTE_BAR),
         verdict(worst <= MEBIBYTE_BAR)
     );
+}
+
+/// The codec that the peers run, on the same bytes.
+fn against_python() {
+    println!("decode, against the Python codec");
+    for count in [1, 4, 16] {
+        let sample = sample(count);
+        let frames = sample.frames();
+        let frames = frames.as_slice();
+        let python = match python::time(frames, 2000) {
+            Ok(times) => times,
+            Err(reason) => return println!("  SKIP: {reason}"),
+        };
+        let mut storage = Storage::<16>::new();
+        let times = medians(&mut [contestant("storage", || {
+            black_box(Message::decode(black_box(frames), &mut storage).unwrap());
+        })]);
+        let ratio = python.unpack / times[0].1;
+        println!(
+            "  {count:>4}  {:>10}  unpack_tensors {:>10}  (json.loads {})  {ratio:.0}x, bar {PYTHON_BAR}x: {}",
+            show(times[0].1),
+            show(python.unpack),
+            show(python.json),
+            verdict(ratio >= PYTHON_BAR)
+        );
+    }
 }
 
 fn bench_counts(criterion: &mut Criterion) {

@@ -4,6 +4,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod peers;
+pub(crate) mod python;
 
 use std::fmt::Write as _;
 
