@@ -4,7 +4,7 @@ mod common;
 
 use std::hint::black_box;
 
-use common::compare::{contestant, medians, show, tables_wanted, verdict};
+use common::compare::{contestant, quartiles, show, tables_wanted, verdict};
 use common::peers::{SimdJson, owned, serde_borrowed, sonic};
 use common::{SCALARS, Sample, criterion, python, sample, wide_limits};
 use criterion::{BenchmarkId, Criterion, Throughput};
@@ -53,7 +53,7 @@ fn by_count() {
         let mut decoder = Decoder::new();
         decoder.decode(frames).unwrap();
         let mut simd = SimdJson::new();
-        let times = medians(&mut [
+        let times = quartiles(&mut [
             contestant("storage", || {
                 black_box(Message::decode(black_box(frames), &mut storage).unwrap());
             }),
@@ -126,7 +126,7 @@ fn by_payload() {
     for bytes in PAYLOADS {
         let frames = one_tensor(bytes);
         let frames = [frames[0].as_slice(), frames[1].as_slice()];
-        let times = medians(&mut [
+        let times = quartiles(&mut [
             contestant("storage", || {
                 black_box(Message::decode(black_box(&frames), &mut storage).unwrap());
             }),
@@ -257,7 +257,7 @@ fn by_metadata() {
             let frames: Vec<&[u8]> = std::iter::once(metadata.as_slice())
                 .chain(std::iter::repeat_n(&[][..], count))
                 .collect();
-            let times = medians(&mut [contestant("decoder", || {
+            let times = quartiles(&mut [contestant("decoder", || {
                 black_box(decoder.decode(black_box(&frames)).unwrap());
             })]);
             last = times[0].1;
@@ -286,7 +286,7 @@ fn against_python() {
             Err(reason) => return println!("  SKIP: {reason}"),
         };
         let mut storage = Storage::<16>::new();
-        let times = medians(&mut [contestant("storage", || {
+        let times = quartiles(&mut [contestant("storage", || {
             black_box(Message::decode(black_box(frames), &mut storage).unwrap());
         })]);
         let ratio = python.unpack / times[0].1;

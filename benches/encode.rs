@@ -8,7 +8,7 @@ mod common;
 
 use std::hint::black_box;
 
-use common::compare::{contestant, medians, show, tables_wanted, verdict};
+use common::compare::{contestant, quartiles, show, tables_wanted, verdict};
 use common::{Described, SCALARS, criterion, sample};
 use criterion::{BenchmarkId, Criterion};
 use serde::Serialize;
@@ -97,7 +97,7 @@ fn by_count() {
         let mut buffer = vec![0; expected.len()];
         let mut vector = Vec::with_capacity(expected.len());
         let mut other = Vec::with_capacity(expected.len());
-        let times = medians(&mut [
+        let times = quartiles(&mut [
             contestant("encode_into", || {
                 encode_into(black_box(&descriptors), black_box(&scalars), &mut buffer)
                     .unwrap()

@@ -91,6 +91,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Takes these bytes if they are next.
+    #[inline]
+    pub(crate) fn take_prefix(&mut self, prefix: &[u8]) -> bool {
+        match self.rest.strip_prefix(prefix) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Takes `byte` if it is next.
     #[inline]
     pub(crate) fn take_if(&mut self, byte: u8) -> bool {
@@ -295,9 +307,7 @@ impl<'a> Cursor<'a> {
     fn skip_string(&mut self) -> Result<(), DecodeError> {
         match past_plain_string(self.rest) {
             Some(rest) => self.rest = rest,
-            None => {
-                self.take_any_string()?;
-            }
+            None => self.out_of_line(|cursor| cursor.take_any_string().map(drop))?,
         }
         Ok(())
     }
@@ -306,9 +316,7 @@ impl<'a> Cursor<'a> {
     fn skip_number(&mut self, non_finite: NonFinite) -> Result<(), DecodeError> {
         match past_plain_number(self.rest) {
             Some(rest) => self.rest = rest,
-            None => {
-                self.take_number(non_finite)?;
-            }
+            None => self.out_of_line(|cursor| cursor.take_any_number(non_finite))?,
         }
         Ok(())
     }
@@ -322,8 +330,24 @@ impl<'a> Cursor<'a> {
             self.rest = rest;
             return Ok(());
         }
-        self.take_any_key()?;
-        Ok(())
+        self.out_of_line(|cursor| cursor.take_any_key().map(drop))
+    }
+
+    /// Does what is rare on a copy, so that a cursor can stay in registers.
+    #[inline(always)]
+    fn out_of_line<R>(
+        &mut self,
+        rare: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let mut copy = *self;
+        let result = rare(&mut copy)?;
+        *self = copy;
+        Ok(result)
+    }
+
+    #[inline(never)]
+    fn take_any_number(&mut self, non_finite: NonFinite) -> Result<(), DecodeError> {
+        self.take_number(non_finite).map(drop)
     }
 
     /// Takes exactly these bytes; the error is at the first other one.
@@ -341,7 +365,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes `,` or the closing byte of an array or object, with white space
     /// around it, and says whether another member follows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_separator(&mut self, close: u8) -> Result<bool, DecodeError> {
         match self.rest {
             [b',', rest @ ..] if !starts_white(rest) => {
@@ -354,7 +378,7 @@ impl<'a> Cursor<'a> {
             }
             _ => {}
         }
-        self.take_spaced_separator(close)
+        self.out_of_line(|cursor| cursor.take_spaced_separator(close))
     }
 
     #[inline(never)]
@@ -401,45 +425,47 @@ impl<'a> Cursor<'a> {
         limits: &Limits,
         non_finite: NonFinite,
     ) -> Result<(), DecodeError> {
+        let mut cursor = *self;
         // The lowest bit says whether the innermost container is an object.
         let mut open: u128 = 0;
         let mut levels: usize = 0;
         let room = limits.depth().saturating_sub(depth);
         loop {
-            match self.peek() {
-                Some(b'"') => self.skip_string()?,
-                Some(b'-' | b'0'..=b'9' | b'N' | b'I') => self.skip_number(non_finite)?,
+            match cursor.peek() {
+                Some(b'"') => cursor.skip_string()?,
+                Some(b'-' | b'0'..=b'9' | b'N' | b'I') => cursor.skip_number(non_finite)?,
                 Some(byte @ (b'{' | b'[')) => {
                     if levels >= room {
                         let limit = limits.depth();
-                        return Err(self.error(DecodeErrorKind::DepthLimit { limit }));
+                        return Err(cursor.error(DecodeErrorKind::DepthLimit { limit }));
                     }
                     let object = byte == b'{';
-                    self.advance(1);
-                    self.skip_whitespace();
-                    if !self.take_if(if object { b'}' } else { b']' }) {
+                    cursor.advance(1);
+                    cursor.skip_whitespace();
+                    if !cursor.take_if(if object { b'}' } else { b']' }) {
                         levels = levels.saturating_add(1);
                         open = (open << 1) | u128::from(object);
                         if object {
-                            self.skip_key()?;
+                            cursor.skip_key()?;
                         }
                         continue;
                     }
                 }
-                Some(b't') => self.take_literal(b"true")?,
-                Some(b'f') => self.take_literal(b"false")?,
-                Some(b'n') => self.take_literal(b"null")?,
-                _ => return Err(self.unexpected()),
+                Some(b't') => cursor.out_of_line(|cursor| cursor.take_literal(b"true"))?,
+                Some(b'f') => cursor.out_of_line(|cursor| cursor.take_literal(b"false"))?,
+                Some(b'n') => cursor.out_of_line(|cursor| cursor.take_literal(b"null"))?,
+                _ => return Err(cursor.unexpected()),
             }
             // A value has ended; so may the containers that it is the last of.
             loop {
                 if levels == 0 {
+                    *self = cursor;
                     return Ok(());
                 }
                 let object = open & 1 == 1;
-                if self.take_separator(if object { b'}' } else { b']' })? {
+                if cursor.take_separator(if object { b'}' } else { b']' })? {
                     if object {
-                        self.skip_key()?;
+                        cursor.skip_key()?;
                     }
                     break;
                 }
