@@ -44,7 +44,11 @@ pub(crate) fn time(frames: &[&[u8]], iterations: u32) -> Result<Times, String> {
     }
     let times: serde_json::Value =
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
-    let field = |name: &str| times[name].as_f64().ok_or(format!("no {name} in {times}"));
+    let field = |name: &str| {
+        times[name]
+            .as_f64()
+            .ok_or_else(|| format!("no {name} in {times}"))
+    };
     Ok(Times {
         unpack: field("unpack_ns")?,
         json: field("json_ns")?,
