@@ -86,7 +86,12 @@ impl DType {
     /// The dtype of this exact name, or `None`: `"float32"`, not `"F32"` or `"torch.float32"`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name.as_bytes() {
+        Self::from_name_bytes(name.as_bytes())
+    }
+
+    #[inline]
+    pub(crate) fn from_name_bytes(name: &[u8]) -> Option<Self> {
+        Some(match name {
             b"bfloat16" => Self::BFloat16,
             b"bool" => Self::Bool,
             b"complex128" => Self::Complex128,

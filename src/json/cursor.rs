@@ -91,6 +91,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Takes these bytes if they are next.
+    #[inline]
+    pub(crate) fn take_prefix(&mut self, prefix: &[u8]) -> bool {
+        match self.rest.strip_prefix(prefix) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Takes `byte` if it is next.
     #[inline]
     pub(crate) fn take_if(&mut self, byte: u8) -> bool {
@@ -122,6 +134,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The type that the next value has by its first byte.
+    #[inline]
     pub(crate) fn peek_type(&self) -> Result<ValueType, DecodeError> {
         match self.peek() {
             Some(b'{') => Ok(ValueType::Object),
@@ -135,6 +148,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Demands that the next value has this type, and leaves it there.
+    #[inline]
     pub(crate) fn expect_type(&self, expected: ValueType) -> Result<(), DecodeError> {
         let actual = self.peek_type()?;
         if actual == expected {
@@ -146,6 +160,26 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn take_string(&mut self) -> Result<Str<'a>, DecodeError> {
+        if let Some(rest) = past_plain_string(self.rest) {
+            let content = self.plain_content(rest);
+            self.rest = rest;
+            return Ok(content);
+        }
+        self.take_any_string()
+    }
+
+    /// The plain string that starts here and after which comes `rest`.
+    #[inline]
+    fn plain_content(&self, rest: &[u8]) -> Str<'a> {
+        // The quotes are of one byte each.
+        let start = self.offset().saturating_add(1);
+        let end = self.text.len().saturating_sub(rest.len());
+        let content = self.text.get(start..end.saturating_sub(1));
+        Str::from_json(content.unwrap_or_default(), false)
+    }
+
+    #[inline(never)]
+    fn take_any_string(&mut self) -> Result<Str<'a>, DecodeError> {
         let mut cursor = *self;
         cursor.take_byte(b'"')?;
         let start = cursor.offset();
@@ -236,9 +270,7 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn skip_digits(&mut self) {
-        while let Some((b'0'..=b'9', rest)) = self.rest.split_first() {
-            self.rest = rest;
-        }
+        self.rest = past_digits(self.rest);
     }
 
     /// At least one digit.
@@ -271,6 +303,53 @@ impl<'a> Cursor<'a> {
         Ok((self.text_since(start), false))
     }
 
+    #[inline(always)]
+    fn skip_string(&mut self) -> Result<(), DecodeError> {
+        match past_plain_string(self.rest) {
+            Some(rest) => self.rest = rest,
+            None => self.out_of_line(|cursor| cursor.take_any_string().map(drop))?,
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn skip_number(&mut self, non_finite: NonFinite) -> Result<(), DecodeError> {
+        match past_plain_number(self.rest) {
+            Some(rest) => self.rest = rest,
+            None => self.out_of_line(|cursor| cursor.take_any_number(non_finite))?,
+        }
+        Ok(())
+    }
+
+    /// Goes past an object's key and the colon, with white space around it.
+    #[inline(always)]
+    fn skip_key(&mut self) -> Result<(), DecodeError> {
+        if let Some([b':', rest @ ..]) = past_plain_string(self.rest)
+            && !starts_white(rest)
+        {
+            self.rest = rest;
+            return Ok(());
+        }
+        self.out_of_line(|cursor| cursor.take_any_key().map(drop))
+    }
+
+    /// Does what is rare on a copy, so that a cursor can stay in registers.
+    #[inline(always)]
+    fn out_of_line<R>(
+        &mut self,
+        rare: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let mut copy = *self;
+        let result = rare(&mut copy)?;
+        *self = copy;
+        Ok(result)
+    }
+
+    #[inline(never)]
+    fn take_any_number(&mut self, non_finite: NonFinite) -> Result<(), DecodeError> {
+        self.take_number(non_finite).map(drop)
+    }
+
     /// Takes exactly these bytes; the error is at the first other one.
     pub(crate) fn take_literal(&mut self, literal: &[u8]) -> Result<(), DecodeError> {
         if let Some(rest) = self.rest.strip_prefix(literal) {
@@ -286,8 +365,24 @@ impl<'a> Cursor<'a> {
 
     /// Takes `,` or the closing byte of an array or object, with white space
     /// around it, and says whether another member follows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_separator(&mut self, close: u8) -> Result<bool, DecodeError> {
+        match self.rest {
+            [b',', rest @ ..] if !starts_white(rest) => {
+                self.rest = rest;
+                return Ok(true);
+            }
+            &[byte, ref rest @ ..] if byte == close => {
+                self.rest = rest;
+                return Ok(false);
+            }
+            _ => {}
+        }
+        self.out_of_line(|cursor| cursor.take_spaced_separator(close))
+    }
+
+    #[inline(never)]
+    fn take_spaced_separator(&mut self, close: u8) -> Result<bool, DecodeError> {
         self.skip_whitespace();
         if self.take_if(b',') {
             self.skip_whitespace();
@@ -301,6 +396,18 @@ impl<'a> Cursor<'a> {
     /// Takes an object's key and the colon, with white space around it.
     #[inline]
     pub(crate) fn take_key(&mut self) -> Result<Str<'a>, DecodeError> {
+        if let Some(rest @ [b':', after @ ..]) = past_plain_string(self.rest)
+            && !starts_white(after)
+        {
+            let key = self.plain_content(rest);
+            self.rest = after;
+            return Ok(key);
+        }
+        self.take_any_key()
+    }
+
+    #[inline(never)]
+    fn take_any_key(&mut self) -> Result<Str<'a>, DecodeError> {
         let key = self.take_string()?;
         self.skip_whitespace();
         self.take_byte(b':')?;
@@ -318,49 +425,47 @@ impl<'a> Cursor<'a> {
         limits: &Limits,
         non_finite: NonFinite,
     ) -> Result<(), DecodeError> {
+        let mut cursor = *self;
         // The lowest bit says whether the innermost container is an object.
         let mut open: u128 = 0;
         let mut levels: usize = 0;
         let room = limits.depth().saturating_sub(depth);
         loop {
-            match self.peek() {
-                Some(b'"') => {
-                    self.take_string()?;
-                }
-                Some(b'-' | b'0'..=b'9' | b'N' | b'I') => {
-                    self.take_number(non_finite)?;
-                }
+            match cursor.peek() {
+                Some(b'"') => cursor.skip_string()?,
+                Some(b'-' | b'0'..=b'9' | b'N' | b'I') => cursor.skip_number(non_finite)?,
                 Some(byte @ (b'{' | b'[')) => {
                     if levels >= room {
                         let limit = limits.depth();
-                        return Err(self.error(DecodeErrorKind::DepthLimit { limit }));
+                        return Err(cursor.error(DecodeErrorKind::DepthLimit { limit }));
                     }
                     let object = byte == b'{';
-                    self.advance(1);
-                    self.skip_whitespace();
-                    if !self.take_if(if object { b'}' } else { b']' }) {
+                    cursor.advance(1);
+                    cursor.skip_whitespace();
+                    if !cursor.take_if(if object { b'}' } else { b']' }) {
                         levels = levels.saturating_add(1);
                         open = (open << 1) | u128::from(object);
                         if object {
-                            self.take_key()?;
+                            cursor.skip_key()?;
                         }
                         continue;
                     }
                 }
-                Some(b't') => self.take_literal(b"true")?,
-                Some(b'f') => self.take_literal(b"false")?,
-                Some(b'n') => self.take_literal(b"null")?,
-                _ => return Err(self.unexpected()),
+                Some(b't') => cursor.out_of_line(|cursor| cursor.take_literal(b"true"))?,
+                Some(b'f') => cursor.out_of_line(|cursor| cursor.take_literal(b"false"))?,
+                Some(b'n') => cursor.out_of_line(|cursor| cursor.take_literal(b"null"))?,
+                _ => return Err(cursor.unexpected()),
             }
             // A value has ended; so may the containers that it is the last of.
             loop {
                 if levels == 0 {
+                    *self = cursor;
                     return Ok(());
                 }
                 let object = open & 1 == 1;
-                if self.take_separator(if object { b'}' } else { b']' })? {
+                if cursor.take_separator(if object { b'}' } else { b']' })? {
                     if object {
-                        self.take_key()?;
+                        cursor.skip_key()?;
                     }
                     break;
                 }
@@ -369,6 +474,54 @@ impl<'a> Cursor<'a> {
             }
         }
     }
+}
+
+#[inline]
+const fn starts_white(bytes: &[u8]) -> bool {
+    matches!(bytes, [b' ' | b'\t' | b'\n' | b'\r', ..])
+}
+
+/// What follows the string here, or `None` if it has escapes or is none.
+#[inline(always)]
+fn past_plain_string(bytes: &[u8]) -> Option<&[u8]> {
+    let [b'"', rest @ ..] = bytes else {
+        return None;
+    };
+    match rest.get(plain_run(rest)..)? {
+        [b'"', rest @ ..] => Some(rest),
+        _ => None,
+    }
+}
+
+/// What follows the number here, or `None` if it has an exponent or is none.
+#[inline(always)]
+fn past_plain_number(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = match bytes {
+        [b'-', rest @ ..] => rest,
+        _ => bytes,
+    };
+    let rest = match rest {
+        [b'1'..=b'9', rest @ ..] => past_digits(rest),
+        [b'0', rest @ ..] => rest,
+        _ => return None,
+    };
+    let rest = match rest {
+        [b'.', b'0'..=b'9', rest @ ..] => past_digits(rest),
+        _ => rest,
+    };
+    match rest {
+        [b'0'..=b'9' | b'.' | b'e' | b'E', ..] => None,
+        _ => Some(rest),
+    }
+}
+
+#[inline]
+fn past_digits(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    while let [b'0'..=b'9', tail @ ..] = rest {
+        rest = tail;
+    }
+    rest
 }
 
 /// How many bytes at the start of `bytes` are neither `"` nor `\` nor a control character.
@@ -383,12 +536,12 @@ pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
-        // In each term the lowest high bit set marks the first byte sought:
-        // a borrow only runs from such a byte upwards.
-        let quote = (word ^ QUOTES).wrapping_sub(ONES) & !(word ^ QUOTES);
-        let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES) & !(word ^ BACKSLASHES);
-        let control = word.wrapping_sub(SPACES) & !word;
-        let found = (quote | backslash | control) & HIGHS;
+        // In each term the lowest high bit set marks the first byte sought, or
+        // one that is not ASCII: a borrow only runs from such a byte upwards.
+        let quote = (word ^ QUOTES).wrapping_sub(ONES);
+        let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES);
+        let control = word.wrapping_sub(SPACES);
+        let found = (quote | backslash | control) & !word & HIGHS;
         if found != 0 {
             let index = usize::try_from(found.trailing_zeros() >> 3).unwrap_or_default();
             return bytes.len().saturating_sub(rest.len()).saturating_add(index);

@@ -148,6 +148,25 @@ impl<'a> Str<'a> {
         }
     }
 
+    /// A hash of what it says, the same in every spelling.
+    ///
+    /// Not a secret one: a peer can send two texts of one fingerprint.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> u32 {
+        let mut hash = Fingerprint::new();
+        if self.escaped {
+            for point in self.code_points() {
+                let mut utf8 = [0; 4];
+                // A lone surrogate counts as U+FFFD; no two texts need differ.
+                let next = char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER);
+                hash.push(next.encode_utf8(&mut utf8).as_bytes());
+            }
+        } else {
+            hash.push_all(self.text.as_bytes());
+        }
+        hash.finish()
+    }
+
     fn chars(&self) -> impl Iterator<Item = Result<char, ValueError>> + use<'a> {
         let error = ValueError::new(ValueErrorKind::LoneSurrogate, self.offset);
         self.code_points()
@@ -163,10 +182,12 @@ impl<'a> From<&'a str> for Str<'a> {
 
 impl PartialEq for Str<'_> {
     fn eq(&self, other: &Self) -> bool {
-        if self.escaped || other.escaped {
+        if self.escaped == other.escaped && self.text == other.text {
+            true
+        } else if self.escaped || other.escaped {
             self.code_points().eq(other.code_points())
         } else {
-            self.text == other.text
+            false
         }
     }
 }
@@ -284,6 +305,69 @@ impl Iterator for CodePoints<'_> {
     }
 }
 
+/// A hash that takes eight bytes at a time, wherever the text is cut.
+struct Fingerprint {
+    hash: u64,
+    /// The last eight bytes, the newest on top.
+    window: u64,
+    length: usize,
+}
+
+impl Fingerprint {
+    const fn new() -> Self {
+        Self {
+            hash: 0,
+            window: 0,
+            length: 0,
+        }
+    }
+
+    /// Takes all there is, and is faster than taking it in pieces.
+    #[inline]
+    fn push_all(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        self.length = bytes.len();
+        match bytes.last_chunk::<8>() {
+            Some(last) => self.window = u64::from_le_bytes(*last),
+            None => rest.iter().for_each(|&byte| self.slide(byte)),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.slide(byte);
+            self.length = self.length.saturating_add(1);
+            if self.length & 7 == 0 {
+                self.mix(self.window);
+            }
+        }
+    }
+
+    #[inline]
+    fn slide(&mut self, byte: u8) {
+        self.window = (self.window >> 8) | (u64::from(byte) << 56);
+    }
+
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        // The product spreads each bit upwards, the shift brings it down again.
+        let mixed = (self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = mixed ^ (mixed >> 32);
+    }
+
+    #[inline]
+    fn finish(mut self) -> u32 {
+        self.mix(self.window);
+        self.mix(u64::try_from(self.length).unwrap_or(u64::MAX));
+        let [a, b, c, d, ..] = self.hash.to_be_bytes();
+        u32::from_be_bytes([a, b, c, d])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,6 +404,22 @@ mod tests {
         assert!(escaped(r"\u0061b") < Str::from("ac"));
         assert!(escaped(r"\ud83d\ude00") > Str::from("\u{ffff}"));
         assert!(Str::from(r"\u0061") != "a");
+    }
+
+    #[test]
+    fn fingerprints_are_of_what_is_said_whatever_its_length() {
+        let mut plain = std::string::String::new();
+        let mut spelled = std::string::String::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for point in "latents_é😀_of_blocks\0\0\0\0\0\0\0\0\0aaaaaaaaaaaaaaaa".chars() {
+            plain.push(point);
+            for unit in point.encode_utf16(&mut [0; 2]) {
+                spelled.push_str(&format!("\\u{unit:04x}"));
+            }
+            let fingerprint = Str::from(&*plain).fingerprint();
+            assert_eq!(fingerprint, escaped(&spelled).fingerprint(), "{plain}");
+            assert!(seen.insert(fingerprint), "{plain}");
+        }
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! A message decoded in place: metadata first, then the payloads behind it.
 
-use core::cmp::Ordering;
-use core::ops::Range;
-
 use super::CONTROL_MARKER;
 use super::fields::{Field, TensorList};
 use super::options::Options;
+use super::order::Order;
 use super::schema::{self, Parsed};
-use super::storage::{Slot, Storage, Table, to_usize};
+use super::storage::{Slot, Storage, Table};
 use crate::error::{DecodeError, DecodeErrorKind};
-use crate::json::{Object, Str};
+use crate::json::Object;
 use crate::tensor::{Descriptor, TensorView};
 
 /// The metadata frame of a message: its descriptors and its scalars.
@@ -42,8 +40,7 @@ pub struct Metadata<'frame, 'store> {
     parsed: Parsed<'frame>,
     /// In wire order.
     slots: &'store [Slot],
-    /// Indices of the slots, by name and list index.
-    order: &'store [u32],
+    order: Order<'frame, 'store>,
 }
 
 impl<'frame, 'store> Metadata<'frame, 'store> {
@@ -62,97 +59,12 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         let Table { slots, order } = table;
         let slots = slots.get(..parsed.count).unwrap_or_default();
         let order = order.get_mut(..parsed.count).unwrap_or_default();
-        for (index, place) in (0..).zip(order.iter_mut()) {
-            *place = index;
-        }
-        let metadata = Metadata {
+        let order = Order::sort(parsed.text, slots, order)?;
+        Ok(Metadata {
             parsed,
             slots,
-            order: &[],
-        };
-        // Lists come in ascending order, and single tensors always do: then
-        // there is nothing to sort, and no two can have one place.
-        let ascending = slots
-            .windows(2)
-            .all(|pair| matches!(pair, [a, b] if metadata.precedes(a, b)));
-        if !ascending {
-            order.sort_unstable_by(|a, b| {
-                let (a, b) = (to_usize(*a), to_usize(*b));
-                match (slots.get(a), slots.get(b)) {
-                    (Some(left), Some(right)) => metadata.compare(left, right).then(a.cmp(&b)),
-                    _ => Ordering::Equal,
-                }
-            });
-            metadata.refuse_conflicts(order)?;
-        }
-        Ok(Metadata { order, ..metadata })
-    }
-
-    /// By name, a plain tensor before the members of a list.
-    fn compare(&self, a: &Slot, b: &Slot) -> Ordering {
-        let text = self.parsed.text;
-        a.name(text)
-            .cmp(&b.name(text))
-            .then(a.list_index.cmp(&b.list_index))
-    }
-
-    /// Whether `a` comes before `b` in the order and is not in conflict with it.
-    fn precedes(&self, a: &Slot, b: &Slot) -> bool {
-        let text = self.parsed.text;
-        match a.name(text).cmp(&b.name(text)) {
-            Ordering::Less => true,
-            Ordering::Equal => a.list_index.is_some() && a.list_index < b.list_index,
-            Ordering::Greater => false,
-        }
-    }
-
-    /// Finds two descriptors of one place, or of one name in both roles.
-    ///
-    /// Of several conflicts it names the one that a reader of the wire meets first.
-    fn refuse_conflicts(&self, order: &[u32]) -> Result<(), DecodeError> {
-        let text = self.parsed.text;
-        let mut first: Option<(usize, DecodeErrorKind)> = None;
-        let mut note = |later: usize, kind| {
-            if first.is_none_or(|(found, _)| later < found) {
-                first = Some((later, kind));
-            }
-        };
-        let mut previous: Option<&Slot> = None;
-        // The plain tensor of the name at hand: it is in conflict with each
-        // member of a list, not with its neighbour alone.
-        let mut plain: Option<usize> = None;
-        for index in order.iter().copied().map(to_usize) {
-            let Some(slot) = self.slots.get(index) else {
-                continue;
-            };
-            let namesake = previous.filter(|other| other.name(text) == slot.name(text));
-            if namesake.is_none() {
-                plain = None;
-            }
-            // Equal places are in the order of the wire.
-            match (slot.list_index, plain) {
-                (None, None) => plain = Some(index),
-                (None, Some(_)) => note(index, DecodeErrorKind::DuplicateField),
-                (Some(_), Some(plain)) => note(plain.max(index), DecodeErrorKind::MixedField),
-                (Some(_), None) => {}
-            }
-            if let Some(list_index) = slot.list_index
-                && namesake.is_some_and(|other| other.list_index == slot.list_index)
-            {
-                let list_index = to_usize(list_index);
-                note(index, DecodeErrorKind::DuplicateListIndex { list_index });
-            }
-            previous = Some(slot);
-        }
-        match first {
-            Some((index, kind)) => Err(self.error_at(index, kind)),
-            None => Ok(()),
-        }
-    }
-
-    fn error_at(&self, index: usize, kind: DecodeErrorKind) -> DecodeError {
-        let at = self.slots.get(index).map_or(0, |slot| to_usize(slot.at));
-        DecodeError::new(kind, at).in_descriptor(index)
+            order,
+        })
     }
 
     /// The number of tensors.
@@ -185,10 +97,9 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
     /// The place in wire order of the plain tensor of this name.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
-        let range = self.range(name);
-        let index = self.ordered(range.start)?;
+        let index = self.order.wire_index(self.order.range(name).next()?)?;
         let slot = self.slots.get(index)?;
-        (!range.is_empty() && slot.list_index.is_none()).then_some(index)
+        slot.list_index.is_none().then_some(index)
     }
 
     /// The sizes of all payloads together, in bytes.
@@ -221,7 +132,7 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             let (expected, actual) = (slot.layout.byte_len, payload.as_ref().len());
             if actual != expected {
                 let kind = DecodeErrorKind::FrameLength { expected, actual };
-                return Err(self.error_at(index, kind));
+                return Err(slot.error(index, kind));
             }
         }
         Ok(Message {
@@ -230,23 +141,9 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         })
     }
 
-    /// Which places in `order` have this name.
-    pub(crate) fn range(&self, name: &str) -> Range<usize> {
-        let text = self.parsed.text;
-        let name = Str::from(name);
-        let key = |index: &u32| {
-            let slot = self.slots.get(to_usize(*index)).unwrap_or(&Slot::EMPTY);
-            slot.name(text)
-        };
-        let start = self.order.partition_point(|index| key(index) < name);
-        let tail = self.order.get(start..).unwrap_or_default();
-        let count = tail.iter().take_while(|index| key(index) == name).count();
-        start..start.saturating_add(count)
-    }
-
-    /// The wire index at a place in `order`.
-    pub(crate) fn ordered(&self, place: usize) -> Option<usize> {
-        self.order.get(place).copied().map(to_usize)
+    /// The descriptors by name and list index.
+    pub(crate) const fn order(&self) -> Order<'frame, 'store> {
+        self.order
     }
 }
 
@@ -340,11 +237,11 @@ impl<'frame, 'store, F: AsRef<[u8]>> Message<'frame, 'store, F> {
     /// Whatever has this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Field<'frame, 'store, F>> {
-        let range = self.metadata.range(name);
+        let range = self.metadata.order.range(name);
         if range.is_empty() {
             return None;
         }
-        let first = self.at(self.metadata.ordered(range.start)?)?;
+        let first = self.at(self.metadata.order.wire_index(range.start)?)?;
         Some(match first.list_index() {
             None => Field::Tensor(first),
             Some(_) => Field::List(TensorList::new(*self, range)),
@@ -394,50 +291,4 @@ pub(crate) fn refuse_control(frame: &[u8]) -> Result<(), DecodeError> {
         return Err(DecodeError::new(DecodeErrorKind::ControlMessage, 0));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::string::String;
-    use std::vec::Vec;
-    use std::{format, vec};
-
-    #[test]
-    fn of_several_conflicts_the_first_on_the_wire_is_told() {
-        // Every message of up to four tensors of one name, plain (-1) or of a list.
-        let mut messages = vec![Vec::new()];
-        for _ in 0..4 {
-            let longer = messages.iter().flat_map(|message: &Vec<i32>| {
-                [-1, 0, 1, 5].map(|list_index| [message.as_slice(), &[list_index]].concat())
-            });
-            messages.extend(longer.collect::<Vec<_>>());
-        }
-        for message in messages {
-            let expected = (0..message.len()).find_map(|later| {
-                let earlier = &message[..later];
-                let same = earlier.contains(&message[later]);
-                let mixed = earlier.iter().any(|&a| (a < 0) != (message[later] < 0));
-                let kind = match usize::try_from(message[later]) {
-                    _ if mixed => DecodeErrorKind::MixedField,
-                    Err(_) if same => DecodeErrorKind::DuplicateField,
-                    Ok(list_index) if same => DecodeErrorKind::DuplicateListIndex { list_index },
-                    _ => return None,
-                };
-                Some((kind, Some(later)))
-            });
-            let descriptors: Vec<String> = message
-                .iter()
-                .map(|list_index| {
-                    let rest = r#""shape":[0],"dtype":"bool""#;
-                    format!(r#"{{"field_name":"x",{rest},"list_index":{list_index}}}"#)
-                })
-                .collect();
-            let frame = format!(r#"{{"tensor_descriptors":[{}]}}"#, descriptors.join(","));
-            let mut storage = Storage::<4>::new();
-            let result = Options::new().decode_metadata(frame.as_bytes(), &mut storage);
-            let error = result.err().map(|error| (error.kind(), error.descriptor()));
-            assert_eq!(error, expected, "{message:?}");
-        }
-    }
 }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::decode::{Message, Metadata, split};
 use super::options::Options;
+use super::order::Place;
 use super::schema;
 use super::storage::{Slot, Table};
 use crate::error::{DecodeError, DecodeErrorKind};
@@ -33,7 +34,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 pub struct Decoder {
     options: Options,
     slots: Vec<Slot>,
-    order: Vec<u32>,
+    order: Vec<Place>,
 }
 
 impl Decoder {
@@ -104,6 +105,6 @@ impl Decoder {
             .saturating_mul(2)
             .clamp(16, self.options.limits().descriptors().max(16));
         self.slots.resize(room, Slot::EMPTY);
-        self.order.resize(room, 0);
+        self.order.resize(room, Place::EMPTY);
     }
 }

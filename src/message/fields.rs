@@ -110,12 +110,13 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
     }
 
     fn at(&self, place: usize) -> Option<TensorView<'frame>> {
-        self.message.at(self.message.metadata().ordered(place)?)
+        self.message
+            .at(self.message.metadata().order().wire_index(place)?)
     }
 
     fn index_at(&self, place: usize) -> Option<usize> {
         let metadata = self.message.metadata();
-        let descriptor = metadata.descriptor(metadata.ordered(place)?)?;
+        let descriptor = metadata.descriptor(metadata.order().wire_index(place)?)?;
         descriptor.list_index().map(to_usize)
     }
 }

@@ -59,6 +59,7 @@ mod decoder;
 mod encode;
 mod fields;
 mod options;
+mod order;
 mod scalar;
 mod schema;
 mod storage;

@@ -49,16 +49,17 @@ pub(crate) fn parse<'f>(
     let mut descriptors = None;
     let mut scalars = None;
     let mut keys = Keys::open(&mut cursor)?;
-    while let Some((key, at)) = keys.next(&mut cursor)? {
+    while let Some(at) = keys.next_offset(&mut cursor)? {
         let duplicate = DecodeError::new(DecodeErrorKind::DuplicateKey, at);
-        if key == "tensor_descriptors" {
+        let key = take_metadata_key(&mut cursor)?;
+        if key == Some(MetadataKey::TensorDescriptors) {
             if descriptors.is_some() {
                 return Err(duplicate);
             }
             let list_at = cursor.offset();
             let list = take_descriptors(&mut cursor, options, slots)?;
             descriptors = Some((list, list_at));
-        } else if key == "scalar_fields" {
+        } else if key == Some(MetadataKey::ScalarFields) {
             if scalars.is_some() {
                 return Err(duplicate);
             }
@@ -81,6 +82,38 @@ pub(crate) fn parse<'f>(
         scalars: scalars.unwrap_or(Object::EMPTY),
         list_at,
         tensor_bytes,
+    })
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum MetadataKey {
+    ScalarFields,
+    TensorDescriptors,
+}
+
+/// Takes a key of the metadata; `None` for one that is skipped.
+#[inline]
+fn take_metadata_key(cursor: &mut Cursor<'_>) -> Result<Option<MetadataKey>, DecodeError> {
+    // As Python writes them; any other spelling goes the general way.
+    for (written, key) in [
+        (
+            &br#""tensor_descriptors":"#[..],
+            MetadataKey::TensorDescriptors,
+        ),
+        (&br#""scalar_fields":"#[..], MetadataKey::ScalarFields),
+    ] {
+        if cursor.take_prefix(written) {
+            cursor.skip_whitespace();
+            return Ok(Some(key));
+        }
+    }
+    let key = cursor.take_key()?;
+    Ok(if key == "tensor_descriptors" {
+        Some(MetadataKey::TensorDescriptors)
+    } else if key == "scalar_fields" {
+        Some(MetadataKey::ScalarFields)
+    } else {
+        None
     })
 }
 
@@ -227,9 +260,8 @@ fn digits(bytes: &[u8]) -> Option<(usize, &[u8])> {
 /// The dtype whose name ends at the next quote.
 #[inline]
 fn dtype_name(bytes: &[u8]) -> Option<(DType, &[u8])> {
-    let length = bytes.iter().take(16).position(|&byte| byte == b'"')?;
-    let (name, rest) = bytes.split_at_checked(length)?;
-    Some((DType::from_name(core::str::from_utf8(name).ok()?)?, rest))
+    let (name, rest) = bytes.split_at_checked(plain_run(bytes))?;
+    Some((DType::from_name_bytes(name)?, rest))
 }
 
 /// The descriptor in whatever order and spelling it comes.
@@ -396,16 +428,21 @@ impl Keys {
         &mut self,
         cursor: &mut Cursor<'f>,
     ) -> Result<Option<(Str<'f>, usize)>, DecodeError> {
+        match self.next_offset(cursor)? {
+            Some(at) => Ok(Some((cursor.take_key()?, at))),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the next key starts, if there is one.
+    #[inline]
+    fn next_offset(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<usize>, DecodeError> {
         let more = if self.first {
             !cursor.take_if(b'}')
         } else {
             cursor.take_separator(b'}')?
         };
         self.first = false;
-        if !more {
-            return Ok(None);
-        }
-        let at = cursor.offset();
-        Ok(Some((cursor.take_key()?, at)))
+        Ok(more.then(|| cursor.offset()))
     }
 }

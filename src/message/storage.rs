@@ -1,6 +1,8 @@
 //! Where a decoder keeps descriptors: memory that the caller brings.
 
+use super::order::Place;
 use crate::dtype::DType;
+use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Str;
 use crate::tensor::{Descriptor, Layout, Shape};
 
@@ -24,7 +26,7 @@ use crate::tensor::{Descriptor, Layout, Shape};
 #[derive(Clone, Debug)]
 pub struct Storage<const N: usize> {
     slots: [Slot; N],
-    order: [u32; N],
+    order: [Place; N],
 }
 
 impl<const N: usize> Storage<N> {
@@ -33,7 +35,7 @@ impl<const N: usize> Storage<N> {
     pub const fn new() -> Self {
         Self {
             slots: [Slot::EMPTY; N],
-            order: [0; N],
+            order: [Place::EMPTY; N],
         }
     }
 
@@ -55,8 +57,8 @@ impl<const N: usize> Default for Storage<N> {
 #[derive(Debug)]
 pub(crate) struct Table<'s> {
     pub(crate) slots: &'s mut [Slot],
-    /// The slots' indices, sorted by name and list index.
-    pub(crate) order: &'s mut [u32],
+    /// Where the slots come by name and list index.
+    pub(crate) order: &'s mut [Place],
 }
 
 /// A piece of the metadata, at most `u32::MAX` bytes from its start.
@@ -124,6 +126,11 @@ impl Slot {
         Str::from_json(self.name.of(text), self.name_escaped).at(self.name.start())
     }
 
+    /// An error about this slot, which is at `index` in wire order.
+    pub(crate) fn error(&self, index: usize, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(kind, to_usize(self.at)).in_descriptor(index)
+    }
+
     pub(crate) fn descriptor<'a>(&self, text: &'a str) -> Descriptor<'a> {
         let shape = Shape::from_text(self.shape.of(text), to_usize(self.rank));
         Descriptor::from_parts(
@@ -133,5 +140,15 @@ impl Slot {
             shape,
             self.layout,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_takes_the_room_that_is_told() {
+        assert!(size_of::<Storage<64>>() <= 64 * 72);
     }
 }
