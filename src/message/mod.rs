@@ -40,6 +40,7 @@
 //! | rank over 64 | any | `RankLimit` | where numpy 2 stops |
 //! | dimensions whose product without zeros overflows | some accepted | `ShapeOverflow` | no strides fit |
 //! | UTF-16, UTF-32, a byte order mark | detected | `InvalidUtf8`, `Syntax` | one encoding |
+//! | a surrogate as raw bytes (`ED A0 80`) | decoded | `InvalidUtf8` | UTF-8 has none; Python's writer escapes them |
 //! | `NaN`, `Infinity` outside the scalars | numbers | `Syntax`, `NonFinite`, `WrongType` | no writer emits them there |
 //! | nesting over 128 levels | to about 1000 | `DepthLimit` | bounded stack |
 //! | `scalar_fields` null or a list (the Python writer emits a non-empty list if given one) | handed on | `WrongType` | names lead to scalars |
