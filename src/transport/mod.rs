@@ -1,1 +1,256 @@
-//! Moving frames between processes.
+//! Moving messages made of frames, and never looking inside one.
+//!
+//! ```text
+//!              SendFrames                                RecvFrames
+//!  &[&[u8]] ---- copied ---->  +-----------------+
+//!                              |  a transport's  | ----> Frames: owns the bytes,
+//!  Buffer ------ moved ----->  |  queue or wire  |       reused by the next receive
+//!                              +-----------------+
+//! ```
+//!
+//! # The contract
+//!
+//! Every transport promises three things, and the tests run them over each:
+//!
+//! 1. **Order.** Messages of one sender reach one receiver in the order they
+//!    were sent. (A transport that spreads messages over several peers, such
+//!    as a ZeroMQ PUSH socket with two connections, keeps it per peer.)
+//! 2. **Wholeness.** A message arrives with all its frames or not at all, also
+//!    when sending fails half way. A refused, interrupted or oversized message
+//!    is drained to its last frame: the next receive starts at a boundary.
+//! 3. **Caps.** No received message is larger than its [`Caps`].
+//!
+//! Three things it does *not* promise. Frames lie at arbitrary addresses: never
+//! assume alignment. A send that returned `Ok` was handed over; whether the
+//! peer got it is for the peer to say. And a message has at least one frame:
+//! the empty list is refused as [`ErrorKind::InvalidInput`], because no wire
+//! here can carry it (one frame of no bytes is fine).
+//!
+//! # Waiting
+//!
+//! Each call says how long it may wait, by a [`Wait`]. Not waiting long enough
+//! is a value, not a breakdown: [`ErrorKind::WouldBlock`] when the call was
+//! not to wait at all, [`ErrorKind::TimedOut`] when its time was up. In both
+//! cases nothing was sent, nothing was lost, and the same call may be repeated.
+//! A signal (`EINTR`) does not end a call: it goes on with the time left.
+//!
+//! # Ownership
+//!
+//! Borrowed frames are copied by the send that takes them. Owned frames are
+//! moved into a [`Buffer`], so that nothing can touch them in flight; whether
+//! the bytes are copied after that is the transport's business. Each owner is
+//! dropped exactly once, and not before the transport has done with its bytes.
+//!
+//! A received message owns its bytes: it may outlive the transport it came
+//! from. Views borrow from the message, so it is not moved, cleared or
+//! received into while one lives. A receive that fails, for whatever reason,
+//! leaves the message empty.
+//!
+//! # Implementing a transport
+//!
+//! Implement [`SendFrames::send_frames`], [`RecvFrames::recv_frames`], or both,
+//! which makes a [`Transport`]; the other methods follow from these two. Check
+//! received messages with [`Caps::meter`]. The traits need neither `std` nor an
+//! allocator.
+
+#[cfg(feature = "alloc")]
+mod buffer;
+mod caps;
+#[cfg(feature = "std")]
+mod deadline;
+mod error;
+#[cfg(feature = "std")]
+pub mod loopback;
+#[cfg(feature = "zmq")]
+pub mod zmq;
+
+use core::time::Duration;
+
+#[cfg(feature = "alloc")]
+use alloc::vec::Vec;
+
+#[cfg(feature = "alloc")]
+pub use buffer::{Buffer, Part};
+pub use caps::{Cap, CapExceeded, CapMeter, Caps};
+pub use error::{ErrorKind, TransportError};
+
+/// A message as a transport received it: it owns the bytes that views borrow.
+///
+/// [`Default`] makes an empty one to receive into. Keep it and receive into it
+/// again: in the steady state that allocates nothing.
+pub trait Frames: Default {
+    /// What keeps one frame.
+    type Frame: AsRef<[u8]>;
+
+    /// The frames in order, without any envelope.
+    fn frames(&self) -> &[Self::Frame];
+
+    /// Lets go of all frames, and keeps the room for the next ones.
+    fn clear(&mut self);
+
+    /// The bytes of the frame at `index`, or `None` past the last one.
+    fn frame(&self, index: usize) -> Option<&[u8]> {
+        self.frames().get(index).map(AsRef::as_ref)
+    }
+
+    /// The bytes in all frames together.
+    fn byte_count(&self) -> usize {
+        self.frames().iter().fold(0, |sum: usize, frame| {
+            sum.saturating_add(frame.as_ref().len())
+        })
+    }
+}
+
+/// How long one call may wait.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// As long as the transport was set up to wait: its timeout.
+    #[default]
+    Configured,
+    /// As long as it takes.
+    Forever,
+    /// Not at all: what cannot be done now is [`ErrorKind::WouldBlock`].
+    Never,
+    /// At most this long, then [`ErrorKind::TimedOut`]. Zero is as good as
+    /// [`Wait::Never`], apart from the kind of the error.
+    UpTo(Duration),
+}
+
+/// The sending half of a transport.
+pub trait SendFrames {
+    /// Why sending failed.
+    type SendError: TransportError;
+
+    /// Sends `frames`, in order, as one message, copying the bytes.
+    ///
+    /// # Errors
+    ///
+    /// The transport's own; then the peer sees none of the frames.
+    /// [`ErrorKind::WouldBlock`] and [`ErrorKind::TimedOut`] mean that there was
+    /// no room within `wait`.
+    fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), Self::SendError>;
+
+    /// Sends `parts`, in order, as one message, taking the owned ones along.
+    ///
+    /// When it is sent the list is empty and keeps its room, so that one list
+    /// can serve all messages. The provided method copies every part; a
+    /// transport that can do better overrides it.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendFrames::send_frames`]. The owned buffers come back, the list is
+    /// as it was; except when a connection or the transport itself ended
+    /// ([`ErrorKind::Disconnected`], [`ErrorKind::Closed`]) with the message
+    /// half handed over: then the list is empty and the buffers are released.
+    #[cfg(feature = "alloc")]
+    fn send_parts(&mut self, parts: &mut Vec<Part<'_>>, wait: Wait) -> Result<(), Self::SendError> {
+        let frames: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+        self.send_frames(&frames, wait)?;
+        parts.clear();
+        Ok(())
+    }
+
+    /// Sends `frames` as one message, waiting for room as configured.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendFrames::send_frames`].
+    fn send(&mut self, frames: &[&[u8]]) -> Result<(), Self::SendError> {
+        self.send_frames(frames, Wait::Configured)
+    }
+
+    /// Sends `frames` as one message if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendFrames::send_frames`].
+    fn try_send(&mut self, frames: &[&[u8]]) -> Result<(), Self::SendError> {
+        self.send_frames(frames, Wait::Never)
+    }
+}
+
+/// The receiving half of a transport.
+pub trait RecvFrames {
+    /// What a received message is kept in.
+    type Message: Frames;
+
+    /// Why receiving failed.
+    type RecvError: TransportError;
+
+    /// Receives the next message into `message`, in place of what it held.
+    ///
+    /// # Errors
+    ///
+    /// The transport's own; then `message` is empty.
+    /// [`ErrorKind::WouldBlock`] and [`ErrorKind::TimedOut`] mean that no message
+    /// came within `wait`, [`ErrorKind::CapExceeded`] that one came, was too
+    /// large, and is gone.
+    fn recv_frames(
+        &mut self,
+        message: &mut Self::Message,
+        wait: Wait,
+    ) -> Result<(), Self::RecvError>;
+
+    /// Receives the next message into `message`, waiting as configured.
+    ///
+    /// # Errors
+    ///
+    /// As [`RecvFrames::recv_frames`].
+    fn recv_into(&mut self, message: &mut Self::Message) -> Result<(), Self::RecvError> {
+        self.recv_frames(message, Wait::Configured)
+    }
+
+    /// Receives a message into `message` if one is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`RecvFrames::recv_frames`].
+    fn try_recv_into(&mut self, message: &mut Self::Message) -> Result<(), Self::RecvError> {
+        self.recv_frames(message, Wait::Never)
+    }
+
+    /// Receives the next message into a new one, waiting as configured.
+    ///
+    /// # Errors
+    ///
+    /// As [`RecvFrames::recv_frames`].
+    fn recv(&mut self) -> Result<Self::Message, Self::RecvError> {
+        let mut message = Self::Message::default();
+        self.recv_frames(&mut message, Wait::Configured)?;
+        Ok(message)
+    }
+}
+
+/// Both halves: what sends and receives.
+///
+/// Never implemented by hand; see [`SendFrames`] and [`RecvFrames`].
+pub trait Transport: SendFrames + RecvFrames {}
+
+impl<T: SendFrames + RecvFrames + ?Sized> Transport for T {}
+
+impl<T: SendFrames + ?Sized> SendFrames for &mut T {
+    type SendError = T::SendError;
+
+    fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), Self::SendError> {
+        (**self).send_frames(frames, wait)
+    }
+
+    #[cfg(feature = "alloc")]
+    fn send_parts(&mut self, parts: &mut Vec<Part<'_>>, wait: Wait) -> Result<(), Self::SendError> {
+        (**self).send_parts(parts, wait)
+    }
+}
+
+impl<T: RecvFrames + ?Sized> RecvFrames for &mut T {
+    type Message = T::Message;
+    type RecvError = T::RecvError;
+
+    fn recv_frames(
+        &mut self,
+        message: &mut Self::Message,
+        wait: Wait,
+    ) -> Result<(), Self::RecvError> {
+        (**self).recv_frames(message, wait)
+    }
+}

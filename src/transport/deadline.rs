@@ -1,0 +1,51 @@
+//! When a call has to be back.
+
+use core::time::Duration;
+
+use std::time::Instant;
+
+use super::Wait;
+
+/// When a call has to be back, fixed when it starts to wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Deadline {
+    At(Instant),
+    Forever,
+    Never,
+}
+
+/// Why a call does not wait any longer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Expired {
+    TimedOut,
+    WouldBlock,
+}
+
+impl Deadline {
+    /// The deadline of a call that starts to wait now.
+    pub(super) fn new(wait: Wait, configured: Option<Duration>) -> Self {
+        let longest = match wait {
+            Wait::Configured => configured,
+            Wait::Forever => None,
+            Wait::Never => return Self::Never,
+            Wait::UpTo(longest) => Some(longest),
+        };
+        // A deadline past the end of the clock is none.
+        match longest.and_then(|longest| Instant::now().checked_add(longest)) {
+            Some(at) => Self::At(at),
+            None => Self::Forever,
+        }
+    }
+
+    /// How much longer to wait; [`Duration::MAX`] is forever.
+    pub(super) fn remaining(self) -> Result<Duration, Expired> {
+        match self {
+            Self::At(at) => match at.checked_duration_since(Instant::now()) {
+                None | Some(Duration::ZERO) => Err(Expired::TimedOut),
+                Some(left) => Ok(left),
+            },
+            Self::Forever => Ok(Duration::MAX),
+            Self::Never => Err(Expired::WouldBlock),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the errors of all transports have in common.
+
+/// An error of a transport, sorted.
+///
+/// Each transport keeps an error type of its own, with its own numbers; code
+/// that is generic over transports matches on the kind.
+pub trait TransportError: core::error::Error {
+    /// What kind of failure this is.
+    fn kind(&self) -> ErrorKind;
+}
+
+/// What kind of failure an error of a transport is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A received message was larger than the caps allow. It was drained; the
+    /// next one is intact.
+    CapExceeded,
+    /// The transport, or the far end of it, is closed for good.
+    Closed,
+    /// A connection ended while a message was under way. None of that message
+    /// arrives; the next one has a fresh start.
+    Disconnected,
+    /// The call itself is at fault: no frames, an endpoint that is none.
+    InvalidInput,
+    /// Anything else; the error has the details.
+    Other,
+    /// The time to wait was up.
+    TimedOut,
+    /// There is no peer of that name.
+    Unreachable,
+    /// It cannot be done now, and the call was not to wait.
+    WouldBlock,
+}
+
+impl ErrorKind {
+    /// Whether nothing is wrong but the moment: the same call may succeed later.
+    #[must_use]
+    pub fn is_wait(self) -> bool {
+        matches!(self, Self::TimedOut | Self::WouldBlock)
+    }
+}

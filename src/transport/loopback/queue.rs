@@ -1,0 +1,129 @@
+//! One direction of a pair: a bounded queue with storage that goes in circles.
+
+use core::mem;
+use core::time::Duration;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::{Error, Frames, Message};
+use crate::transport::deadline::Deadline;
+
+/// A bounded queue of messages from one sender to one receiver.
+///
+/// Code of the user (an owner's `AsRef` or `Drop`) never runs under the lock.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// Told of every push, every pop, and of closing.
+    changed: Condvar,
+    high_water: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed: bool,
+    queued: VecDeque<Queued>,
+    spares: Vec<Message>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    message: Message,
+    /// When it may be received; `None` is at once.
+    due: Option<Instant>,
+}
+
+impl Queue {
+    pub(super) fn new(high_water: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            high_water,
+        }
+    }
+
+    /// Ends the queue for both sides. What is queued can still be received.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until one more message may be pushed, and gives an empty one to
+    /// fill. There is one sender: the room stays until it pushes.
+    pub(super) fn wait_for_room(&self, deadline: Deadline) -> Result<Message, Error> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Err(Error::Closed);
+            }
+            if state.queued.len() < self.high_water {
+                return Ok(state.spares.pop().unwrap_or_default());
+            }
+            state = self.sleep(state, deadline.remaining()?);
+        }
+    }
+
+    /// Appends `message`, to be received after `delay`.
+    pub(super) fn push(&self, message: Message, delay: Option<Duration>) {
+        let due = delay.and_then(|delay| Instant::now().checked_add(delay));
+        self.lock().queued.push_back(Queued { message, due });
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next message and swaps it into `message`, which is empty.
+    pub(super) fn pop(&self, message: &mut Message, deadline: Deadline) -> Result<(), Error> {
+        let mut state = self.lock();
+        loop {
+            let longest = match state.queued.front() {
+                Some(Queued { due: Some(due), .. }) => due
+                    .checked_duration_since(Instant::now())
+                    .filter(|left| !left.is_zero()),
+                Some(_) => None,
+                None if state.closed => return Err(Error::Closed),
+                None => Some(Duration::MAX),
+            };
+            let Some(longest) = longest else { break };
+            state = self.sleep(state, longest.min(deadline.remaining()?));
+        }
+        if let Some(mut queued) = state.queued.pop_front() {
+            mem::swap(message, &mut queued.message);
+            state.keep(queued.message, self.high_water);
+        }
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Takes back the storage of a message that goes nowhere.
+    pub(super) fn recycle(&self, mut message: Message) {
+        message.clear();
+        self.lock().keep(message, self.high_water);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A poisoned state is whole all the same: each change is one push or pop.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sleep<'a>(&self, state: MutexGuard<'a, State>, longest: Duration) -> MutexGuard<'a, State> {
+        let slept = self.changed.wait_timeout(state, longest.min(LONGEST_SLEEP));
+        slept.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl State {
+    /// Keeps an empty message for later.
+    fn keep(&mut self, message: Message, high_water: usize) {
+        // As many as can be under way at a time, and the one being filled.
+        if self.spares.len() <= high_water {
+            self.spares.push(message);
+        }
+    }
+}
+
+/// Sleepers look again after this, so that no clock can overflow.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);

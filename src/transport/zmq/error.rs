@@ -1,0 +1,99 @@
+//! Why a call to a ZeroMQ socket failed.
+
+use core::fmt;
+
+use crate::transport::deadline::Expired;
+use crate::transport::{CapExceeded, ErrorKind, TransportError};
+
+/// Why a call to a ZeroMQ socket failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message was larger than the caps allow; it was drained.
+    Cap(CapExceeded),
+    /// The context was terminated.
+    Closed,
+    /// The connection ended while a message was under way. None of it arrives.
+    Disconnected,
+    /// A message has at least one frame.
+    EmptyMessage,
+    /// The endpoint holds a NUL byte.
+    EndpointWithNul,
+    /// libzmq or the operating system failed otherwise.
+    System {
+        /// The error number, as `zmq_errno` gave it.
+        errno: i32,
+    },
+    /// The time to wait was up.
+    TimedOut,
+    /// No peer has the identity that the envelope names.
+    Unreachable,
+    /// It cannot be done now, and the call was not to wait.
+    WouldBlock,
+}
+
+impl Error {
+    /// Sorts an error number of a call that was not refused for the moment.
+    pub(super) fn from_errno(errno: i32) -> Self {
+        match errno {
+            zmq_sys::errno::ETERM => Self::Closed,
+            zmq_sys::errno::EHOSTUNREACH => Self::Unreachable,
+            errno => Self::System { errno },
+        }
+    }
+}
+
+impl TransportError for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Cap(_) => ErrorKind::CapExceeded,
+            Self::Closed => ErrorKind::Closed,
+            Self::Disconnected => ErrorKind::Disconnected,
+            Self::EmptyMessage | Self::EndpointWithNul => ErrorKind::InvalidInput,
+            Self::System { .. } => ErrorKind::Other,
+            Self::TimedOut => ErrorKind::TimedOut,
+            Self::Unreachable => ErrorKind::Unreachable,
+            Self::WouldBlock => ErrorKind::WouldBlock,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cap(refused) => refused.fmt(f),
+            Self::Closed => f.write_str("context terminated"),
+            Self::Disconnected => f.write_str("connection ended within a message"),
+            Self::EmptyMessage => f.write_str("message without frames"),
+            Self::EndpointWithNul => f.write_str("endpoint with a nul byte"),
+            Self::System { errno } => match errno.checked_sub(ZMQ_ERRNO_BASE) {
+                // libzmq's own numbers; those of the system have a text.
+                Some(own) if own >= 0 => write!(f, "libzmq error {own}"),
+                _ => std::io::Error::from_raw_os_error(*errno).fmt(f),
+            },
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Unreachable => f.write_str("no peer with this identity"),
+            Self::WouldBlock => f.write_str("would block"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<Expired> for Error {
+    fn from(expired: Expired) -> Self {
+        match expired {
+            Expired::TimedOut => Self::TimedOut,
+            Expired::WouldBlock => Self::WouldBlock,
+        }
+    }
+}
+
+impl From<::zmq::Error> for Error {
+    fn from(error: ::zmq::Error) -> Self {
+        Self::from_errno(error.to_raw())
+    }
+}
+
+/// `ZMQ_HAUSNUMERO` of zmq.h: libzmq counts its own errors from here.
+const ZMQ_ERRNO_BASE: i32 = 156_384_712;

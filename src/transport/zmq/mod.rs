@@ -1,0 +1,229 @@
+//! ZeroMQ: messages between threads, processes and hosts.
+//!
+//! ```text
+//!   kind                 sends           receives          peers
+//!   Push -> Pull         in turn         -                 many to many
+//!   Pair <-> Pair        yes             yes               one to one
+//!   Dealer <-> Router    in turn         yes               many to one, answered by envelope
+//!   Publish -> Subscribe to all          by topic          one to many, lossy
+//! ```
+//!
+//! A [`Context`] makes sockets, by a [`Builder`] with safe defaults; either side
+//! may bind, the other connects, over `inproc://` (within one context), `ipc://`
+//! or `tcp://`. What a socket can do is in its type: a [`Pull`] socket has no
+//! `send`.
+//!
+//! # Examples
+//!
+//! ```
+//! use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait, zmq};
+//!
+//! let context = zmq::Context::new();
+//! let mut pull = context.pull().bind("tcp://127.0.0.1:*")?;
+//! let mut push = context.push().connect(pull.endpoint())?;
+//!
+//! push.send(&[b"metadata", b"a small tensor"])?;
+//! let mut message = zmq::Message::default();
+//! pull.recv_into(&mut message)?;
+//! assert_eq!(message.frame(1), Some(&b"a small tensor"[..]));
+//!
+//! // A large tensor is moved, not copied.
+//! let mut parts = vec![Part::from(&b"metadata"[..]), Part::from(vec![0_u8; 1 << 20])];
+//! push.send_parts(&mut parts, Wait::Configured)?;
+//! pull.recv_into(&mut message)?;
+//! assert_eq!(message.frame(1).map(<[u8]>::len), Some(1 << 20));
+//! # Ok::<(), zmq::Error>(())
+//! ```
+//!
+//! # Envelopes
+//!
+//! A ROUTER socket puts the identity of the sender before each message. It is
+//! kept apart: [`Routed::envelope`], while the frames are those of the message.
+//! The answer goes to [`Socket::to`] that envelope; a peer that is not there is
+//! [`Error::Unreachable`], not a message that vanishes.
+//!
+//! ```
+//! use tensorwire::transport::{Frames, RecvFrames, SendFrames, zmq};
+//!
+//! let context = zmq::Context::new();
+//! let mut router = context.router().bind("inproc://envelopes")?;
+//! let mut dealer = context.dealer().identity(b"worker-7").connect("inproc://envelopes")?;
+//!
+//! dealer.send(&[b"ready"])?;
+//! let routed = router.recv()?;
+//! assert_eq!(routed.envelope(), b"worker-7");
+//! assert_eq!(routed.frame(0), Some(&b"ready"[..]));
+//! router.to(routed.envelope()).send(&[b"work"])?;
+//! assert_eq!(dealer.recv()?.frame(0), Some(&b"work"[..]));
+//! # Ok::<(), zmq::Error>(())
+//! ```
+//!
+//! # Caps, and what they cannot do
+//!
+//! [`Caps::frame_bytes`](super::Caps::frame_bytes) is libzmq's `ZMQ_MAXMSGSIZE`:
+//! over ipc and tcp, a peer that sends a larger frame is disconnected before the
+//! frame is read, its message is lost, and no error is seen here; a peer that
+//! connected will connect again. Over inproc, and for the caps on the message,
+//! the message is received, drained and refused as [`Error::Cap`].
+//!
+//! libzmq hands a message over when it has the last frame. A peer that sends
+//! frame after frame and never the last one makes libzmq hold all of them, caps or
+//! not: do not let untrusted peers reach a socket directly. The high-water marks
+//! count messages for each peer, so that what may wait here is bounded by
+//! peers x mark x [`Caps::message_bytes`](super::Caps::message_bytes).
+//!
+//! # Owned buffers
+//!
+//! [`SendFrames::send_parts`](super::SendFrames::send_parts) lends an owned buffer
+//! to libzmq, whose threads read it, and drops the owner when the last reader has
+//! done: over ipc and tcp, when the bytes are written to the connection; over
+//! inproc, when the receiver lets go of the frame, which has the address of the
+//! buffer. That also happens to messages that are never delivered. Smaller buffers
+//! than [`DEFAULT_COPY_BELOW`] are copied instead and dropped at once. An owner
+//! that panics in its `Drop` is contained: the panic hook reports it, nothing else
+//! happens.
+//!
+//! One case is beyond our reach. If a peer disconnects between two frames of one
+//! message, libzmq 4.3 may forget the frames it had already, and never release
+//! them: the send is [`Error::Disconnected`], and the buffers are leaked.
+//!
+//! # Publishing
+//!
+//! Publish never waits: a subscriber that has no room, or has not connected yet,
+//! misses messages, whole ones. A topic is a prefix of the first frame.
+//!
+//! # Closing
+//!
+//! Dropping a socket loses nothing of what was sent: it goes on its way in the
+//! background, for at most the linger time ([`DEFAULT_LINGER`] after closing,
+//! unless set otherwise). Dropping the last handle of a context, which each socket
+//! has too, waits until that is done. What is lost, then: messages that no peer
+//! came to fetch within the linger time, and those in the queues of a process that
+//! ends without having dropped its context (by `exit`, or with the context in a
+//! `static`). Owners of what is lost are dropped all the same, unless the process
+//! ends first.
+//!
+//! # Errors that panic elsewhere
+//!
+//! A context that the system has no room for (no memory, no file descriptors)
+//! makes libzmq abort the process; there is no way to be told.
+
+mod builder;
+mod error;
+mod kind;
+mod message;
+mod raw;
+mod recv;
+mod send;
+mod socket;
+
+use core::fmt;
+use core::time::Duration;
+
+pub use builder::Builder;
+pub use error::Error;
+pub use kind::{Dealer, Kind, Pair, Publish, Pull, Push, Receives, Router, Sends, Subscribe};
+pub use message::{Frame, Message, Routed};
+pub use send::Peer;
+pub use socket::Socket;
+
+/// A handle to what sockets live in: the I/O threads, and the `inproc` endpoints.
+///
+/// Clones are handles to the same. The last one, those of the sockets included,
+/// waits on dropping for what is still to be sent; see [the module](self) on
+/// closing.
+#[derive(Clone)]
+pub struct Context {
+    inner: ::zmq::Context,
+}
+
+impl Context {
+    /// Makes a context with one I/O thread, which is good for a gigabyte a second.
+    #[must_use]
+    pub fn new() -> Self {
+        ::zmq::Context::new().into()
+    }
+
+    /// Makes a context with `threads` I/O threads; with none, `inproc` alone works.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`], if libzmq does not take the number.
+    pub fn with_io_threads(threads: u16) -> Result<Self, Error> {
+        let inner = ::zmq::Context::new();
+        inner.set_io_threads(i32::from(threads))?;
+        Ok(inner.into())
+    }
+
+    /// A DEALER socket.
+    pub fn dealer(&self) -> Builder<Dealer> {
+        Builder::new(self)
+    }
+
+    /// A PAIR socket.
+    pub fn pair(&self) -> Builder<Pair> {
+        Builder::new(self)
+    }
+
+    /// A PUB socket.
+    pub fn publish(&self) -> Builder<Publish> {
+        Builder::new(self)
+    }
+
+    /// A PULL socket.
+    pub fn pull(&self) -> Builder<Pull> {
+        Builder::new(self)
+    }
+
+    /// A PUSH socket.
+    pub fn push(&self) -> Builder<Push> {
+        Builder::new(self)
+    }
+
+    /// A ROUTER socket.
+    pub fn router(&self) -> Builder<Router> {
+        Builder::new(self)
+    }
+
+    /// A SUB socket.
+    pub fn subscribe(&self) -> Builder<Subscribe> {
+        Builder::new(self)
+    }
+
+    pub(in crate::transport) fn inner(&self) -> &::zmq::Context {
+        &self.inner
+    }
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").finish_non_exhaustive()
+    }
+}
+
+/// A context that other code uses too, to meet its sockets over `inproc`.
+impl From<::zmq::Context> for Context {
+    fn from(inner: ::zmq::Context) -> Self {
+        Self { inner }
+    }
+}
+
+/// Owned buffers of fewer bytes are copied.
+pub const DEFAULT_COPY_BELOW: usize = 4096;
+
+/// libzmq's own mark.
+pub const DEFAULT_HIGH_WATER: u32 = 1000;
+
+/// How long what was sent goes on its way after its socket is dropped.
+///
+/// libzmq would wait forever, and a program that talks to a dead peer would not end.
+pub const DEFAULT_LINGER: Duration = Duration::from_secs(30);
+
+/// How long a call waits: enough for any healthy peer, and not forever.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,112 @@
+//! Receiving from a socket.
+
+use super::Error;
+use super::kind::{Kind, Receives, Router};
+use super::message::{Frame, Message, Routed};
+use super::socket::{Socket, millis};
+use crate::transport::deadline::Deadline;
+use crate::transport::{Frames, RecvFrames, Wait};
+
+impl<K: Receives> RecvFrames for Socket<K> {
+    type Message = Message;
+    type RecvError = Error;
+
+    fn recv_frames(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
+        self.recv_message(None, message, wait)
+    }
+}
+
+impl RecvFrames for Socket<Router> {
+    type Message = Routed;
+    type RecvError = Error;
+
+    fn recv_frames(&mut self, routed: &mut Routed, wait: Wait) -> Result<(), Error> {
+        let Routed { envelope, message } = routed;
+        let received = self.recv_message(Some(envelope), message, wait);
+        if received.is_err() {
+            routed.clear();
+        }
+        received
+    }
+}
+
+impl<K: Kind> Socket<K> {
+    /// Receives the frames of one message behind the envelope, if there is one.
+    fn recv_message(
+        &mut self,
+        envelope: Option<&mut Frame>,
+        message: &mut Message,
+        wait: Wait,
+    ) -> Result<(), Error> {
+        message.clear();
+        let mut frame = Frame::default();
+        self.recv_first(&mut frame, wait)?;
+        if let Some(envelope) = envelope {
+            let alone = !frame.inner.get_more();
+            *envelope = frame;
+            if alone {
+                return Err(Error::EmptyMessage);
+            }
+            frame = Frame::default();
+            self.recv_now(&mut frame)?;
+        }
+        let mut meter = self.options.caps.meter();
+        loop {
+            let more = frame.inner.get_more();
+            if meter.admit(frame.inner.len()) {
+                message.frames.push(frame);
+            } else {
+                message.clear();
+            }
+            if !more {
+                break;
+            }
+            frame = Frame::default();
+            if let Err(error) = self.recv_now(&mut frame) {
+                message.clear();
+                return Err(error);
+            }
+        }
+        meter.finish().map_err(Error::Cap)
+    }
+
+    /// Receives the first frame of a message.
+    fn recv_first(&mut self, frame: &mut Frame, wait: Wait) -> Result<(), Error> {
+        // A message that is there costs no clock and no option; the time this
+        // takes when there is none is spent waiting.
+        match recv_retrying(&self.socket, frame, ::zmq::DONTWAIT) {
+            Err(::zmq::Error::EAGAIN) => {}
+            done => return Ok(done?),
+        }
+        let deadline = Deadline::new(wait, self.options.recv_timeout);
+        loop {
+            let left = millis(deadline.remaining()?);
+            if self.recv_millis != left {
+                self.socket.set_rcvtimeo(left)?;
+                self.recv_millis = left;
+            }
+            match self.socket.recv(&mut frame.inner, 0) {
+                Err(::zmq::Error::EAGAIN | ::zmq::Error::EINTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Receives a further frame of a message, which libzmq has in full.
+    fn recv_now(&mut self, frame: &mut Frame) -> Result<(), Error> {
+        match recv_retrying(&self.socket, frame, ::zmq::DONTWAIT) {
+            Err(::zmq::Error::EAGAIN) => Err(Error::Disconnected),
+            done => Ok(done?),
+        }
+    }
+}
+
+/// Receives a frame, whatever signals come.
+fn recv_retrying(socket: &::zmq::Socket, frame: &mut Frame, flags: i32) -> ::zmq::Result<()> {
+    loop {
+        match socket.recv(&mut frame.inner, flags) {
+            Err(::zmq::Error::EINTR) => {}
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A socket, apart from what goes through it.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use alloc::borrow::ToOwned;
+use alloc::ffi::CString;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::builder::Options;
+use super::kind::{Kind, Subscribe};
+use super::raw::{self, Outgoing};
+use super::{Context, Error};
+
+/// A ZeroMQ socket of one kind.
+///
+/// What it can do depends on the kind: a [`Pull`](super::Pull) socket has no
+/// `send`. It is used by one thread at a time and may be moved to another.
+pub struct Socket<K> {
+    pub(super) socket: ::zmq::Socket,
+    context: Context,
+    pub(super) options: Options,
+    endpoint: String,
+    /// The timeouts in force, so as to set them only on change.
+    pub(super) recv_millis: i32,
+    pub(super) send_millis: i32,
+    /// The frames of the message being sent; empty between calls.
+    pub(super) staged: Vec<Outgoing>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> Socket<K> {
+    pub(super) fn open(context: Context, options: Options) -> Result<Self, Error> {
+        let socket = context.inner().socket(K::TYPE)?;
+        options.apply(&socket)?;
+        if K::TYPE == ::zmq::SocketType::ROUTER {
+            // Or else a message to nobody is dropped without a word.
+            socket.set_router_mandatory(true)?;
+        }
+        Ok(Self {
+            socket,
+            context,
+            options,
+            endpoint: String::new(),
+            recv_millis: FOREVER,
+            send_millis: FOREVER,
+            staged: Vec::new(),
+            kind: PhantomData,
+        })
+    }
+
+    /// Binds to one more endpoint, and says which it came to be: for
+    /// `tcp://127.0.0.1:*` the one with the port.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EndpointWithNul`], or [`Error::System`] with the number.
+    pub fn bind(&mut self, endpoint: &str) -> Result<&str, Error> {
+        let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
+        raw::bind(&mut self.socket, &text).map_err(Error::from_errno)?;
+        self.endpoint = match self.socket.get_last_endpoint()? {
+            Ok(actual) => actual,
+            // Not text once more: then it is what was asked for.
+            Err(_) => endpoint.to_owned(),
+        };
+        Ok(&self.endpoint)
+    }
+
+    /// Connects to one more endpoint. The peer need not be there yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EndpointWithNul`], or [`Error::System`] with the number.
+    pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
+        let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
+        raw::connect(&mut self.socket, &text).map_err(Error::from_errno)?;
+        endpoint.clone_into(&mut self.endpoint);
+        Ok(())
+    }
+
+    /// Closes the socket, and lets what was sent go on its way for up to `linger`.
+    ///
+    /// It returns at once. The messages are on their way while the context lives,
+    /// and the last handle of the context waits for them when it is dropped; see
+    /// [the module](super) on closing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], if the context is terminated already.
+    pub fn close(self, linger: Duration) -> Result<(), Error> {
+        self.socket.set_linger(millis(linger))?;
+        Ok(())
+    }
+
+    /// The endpoint last bound or connected to; empty if there is none.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The context that the socket lives in.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The socket itself, to be polled together with others.
+    ///
+    /// Do not receive a part of a message from it: the next receive would then
+    /// start in the middle. Nor change its timeouts, which are set per call.
+    #[must_use]
+    pub fn as_raw(&self) -> &::zmq::Socket {
+        &self.socket
+    }
+}
+
+impl Socket<Subscribe> {
+    /// Receives messages from now on whose first frame starts with `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], if the context is terminated.
+    pub fn subscribe(&mut self, prefix: &[u8]) -> Result<(), Error> {
+        Ok(self.socket.set_subscribe(prefix)?)
+    }
+
+    /// Takes one [`Socket::subscribe`] with the same prefix back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], if the context is terminated.
+    pub fn unsubscribe(&mut self, prefix: &[u8]) -> Result<(), Error> {
+        Ok(self.socket.set_unsubscribe(prefix)?)
+    }
+}
+
+impl<K> fmt::Debug for Socket<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = core::any::type_name::<K>().rsplit("::").next();
+        f.debug_struct("Socket")
+            .field("kind", &kind.unwrap_or_default())
+            .field("endpoint", &self.endpoint)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A time to wait in libzmq's terms: whole milliseconds, rounded up.
+pub(super) fn millis(time: Duration) -> i32 {
+    if time == Duration::MAX {
+        return FOREVER;
+    }
+    let millis = time.as_nanos().div_ceil(1_000_000);
+    i32::try_from(millis).unwrap_or(i32::MAX)
+}
+
+/// What libzmq takes for no limit, and has to begin with.
+const FOREVER: i32 = -1;
