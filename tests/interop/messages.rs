@@ -115,7 +115,7 @@ impl Message {
         fields.into()
     }
 
-    fn as_python_reads(self, scalars: &'static str) -> Self {
+    fn read_as(self, scalars: &'static str) -> Self {
         let scalars = Some(Sent::text(scalars));
         Self {
             python_scalars: scalars,
@@ -462,13 +462,13 @@ fn of_scalars() -> Vec<Message> {
             vec![u8s("x", &[1])],
             Sent::text("{ \"a\" : [ 150e-1 , -0, 1E400 ] ,\n\"\\u0061b\":\"é\\/\\u00E9\\u007f\"}"),
         )
-        .as_python_reads(r#"{"a":[15.0,0,Infinity],"ab":"\u00e9/\u00e9\u007f"}"#),
+        .read_as(r#"{"a":[15.0,0,Infinity],"ab":"\u00e9/\u00e9\u007f"}"#),
         message(
             "a key twice",
             vec![],
             vec![("k", 1.into()), ("j", 2.into()), ("k", 3.into())],
         )
-        .as_python_reads(r#"{"k":3,"j":2}"#),
+        .read_as(r#"{"k":3,"j":2}"#),
     ]
 }
 

@@ -32,7 +32,8 @@ pub(crate) fn python() -> Option<&'static Python> {
         let reason =
             "TENSORWIRE_PYTHON and TENSORWIRE_CODEC are not set, see tests/interop/setup.sh";
         // Not `eprintln!`, which the harness captures.
-        writeln!(std::io::stderr(), "SKIP: interop with Python: {reason}").unwrap();
+        let mut stderr = std::io::stderr();
+        writeln!(stderr, "SKIP: interop with Python: {reason}").unwrap();
         None
     };
     PYTHON.get_or_init(find).as_ref()
