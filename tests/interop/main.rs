@@ -96,12 +96,12 @@ fn python_to_rust(python: &Python, scheme: &str, binder: Binder) {
         // Written again: from what was received, and from parts of our own.
         let views: Vec<_> = message.tensors().collect();
         let again = encode_to_vec(&views, &scalars).unwrap();
-        assert_eq!(again, frames[0].as_ref(), "{name}");
+        expect_text(name, &again, frames[0].as_ref());
         let rebuilt = rebuild::tensors(&views);
         match rebuild::members(scalars) {
             Some(parts) => {
                 let again = encode_to_vec(&rebuilt, parts.as_slice()).unwrap();
-                assert_eq!(again, frames[0].as_ref(), "{name}");
+                expect_text(name, &again, frames[0].as_ref());
             }
             None => without_parts.push(name.as_str()),
         }
@@ -288,8 +288,8 @@ fn expect_account(message: &Message, answer: &zmq::Message) {
     }
     assert_eq!(account["ok"], true, "{name}: {account}");
     assert_eq!(account["tensors"], message.account(), "{name}");
-    assert_eq!(frame(1), message.as_python_writes_it(), "{name}");
-    assert_eq!(frame(2), message.scalars_as_python_writes_them(), "{name}");
+    expect_text(name, frame(1), &message.as_python_writes_it());
+    expect_text(name, frame(2), &message.scalars_as_python_writes_them());
 }
 
 // ---- to Python and back ----
@@ -312,7 +312,7 @@ fn there_and_back(python: &Python, scheme: &str, binder: Binder) {
             assert!(error.as_str().unwrap() == refusal.as_str(), "{name}");
             continue;
         }
-        assert_eq!(frames[0].as_ref(), message.as_python_writes_it(), "{name}");
+        expect_text(name, frames[0].as_ref(), &message.as_python_writes_it());
         let expected = message.in_python_order();
         assert_eq!(answer.len(), expected.len(), "{name}");
         for (actual, expected) in answer.tensors().zip(&expected) {
@@ -321,7 +321,7 @@ fn there_and_back(python: &Python, scheme: &str, binder: Binder) {
         // And once more from what came back.
         let views: Vec<_> = answer.tensors().collect();
         let again = encode_to_vec(&views, &answer.scalars()).unwrap();
-        assert_eq!(again, frames[0].as_ref(), "{name}");
+        expect_text(name, &again, frames[0].as_ref());
     }
     let stop = messages::stop();
     session.send_lent(&metadata_of(&stop), &stop);
@@ -341,6 +341,12 @@ fn expect_same(name: &str, actual: &TensorView<'_>, expected: &TensorView<'_>) {
     assert!(actual.dims().eq(expected.dims()), "{name} {field}");
     // Not `assert_eq`: 97 MB make no message.
     assert!(actual.bytes() == expected.bytes(), "{name} {field}");
+}
+
+/// Shows as text what differs: it is ASCII, if all is well.
+fn expect_text(name: &str, actual: &[u8], expected: &[u8]) {
+    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    assert_eq!(text(actual), text(expected), "{name}");
 }
 
 /// How long any one thing may take; the start of Python, with torch, is the slowest.

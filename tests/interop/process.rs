@@ -79,8 +79,10 @@ impl Session {
     ) -> Self {
         let folder = Folder::new();
         let context = zmq::Context::new();
-        let mut push = context.push().linger(LINGER).open().unwrap();
-        let mut pull = context.pull().linger(LINGER).open().unwrap();
+        let push = context.push().linger(LINGER);
+        let mut push = push.send_timeout(Some(PATIENCE)).open().unwrap();
+        let pull = context.pull().recv_timeout(Some(PATIENCE));
+        let mut pull = pull.open().unwrap();
         let there = |name: &str| match scheme {
             "tcp" => "tcp://127.0.0.1:*".to_owned(),
             _ => format!("ipc://{}", folder.0.join(name).display()),
@@ -101,11 +103,11 @@ impl Session {
                 endpoints.push(format!("@{}", there("out")));
             }
         }
-        let mut arguments = vec!["--timeout", "60", "CODEC", mode];
+        let mut arguments = vec![mode];
         arguments.extend(endpoints.iter().map(String::as_str));
         arguments.extend(rest);
         let mut process = Process::start(python, &arguments);
-        let ready = process.line().expect("the peer says READY");
+        let ready = process.line().expect("the peer ends before it is ready");
         let mut bound = ready.strip_prefix("READY ").unwrap().split(' ');
         assert_eq!(bound.clone().count(), endpoints.len(), "{ready}");
         if binder == Binder::There {
@@ -155,20 +157,13 @@ struct Process {
 }
 
 impl Process {
-    /// Starts the peer; `CODEC` stands for the path of the codec, and comes first unless it is there.
+    /// Starts the peer in the mode that comes first among the arguments.
     fn start(python: &Python, arguments: &[&str]) -> Self {
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peer.py");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/interop/peer.py");
+        let timeout = PATIENCE.as_secs().to_string();
         let mut command = Command::new(&python.interpreter);
-        command.arg(script);
-        if !arguments.contains(&"CODEC") {
-            command.arg(&python.codec);
-        }
-        for argument in arguments {
-            match *argument {
-                "CODEC" => command.arg(&python.codec),
-                other => command.arg(other),
-            };
-        }
+        command.args([script, "--timeout", &timeout]);
+        command.arg(&python.codec).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -223,8 +218,10 @@ impl Folder {
     fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tensorwire-{}-{count}", std::process::id());
+        let name = format!("tensorwire-interop-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
+        // Left by a process of the same number that was killed.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }
