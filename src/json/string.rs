@@ -180,6 +180,13 @@ impl<'a> From<&'a str> for Str<'a> {
     }
 }
 
+#[cfg(feature = "alloc")]
+impl<'a> From<&'a alloc::string::String> for Str<'a> {
+    fn from(text: &'a alloc::string::String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
 impl PartialEq for Str<'_> {
     fn eq(&self, other: &Self) -> bool {
         if self.escaped == other.escaped && self.text == other.text {

@@ -10,6 +10,8 @@ use super::unique;
 use crate::error::EncodeError;
 use crate::json::writer::Writer;
 use crate::tensor::Descriptor;
+#[cfg(feature = "alloc")]
+use crate::tensor::TensorView;
 
 /// No tensors, for a message of scalars alone, as error replies are.
 pub const NO_TENSORS: &[Descriptor<'static>] = &[];
@@ -101,6 +103,29 @@ where
     let mut buffer = alloc::vec![0; encoded_len(tensors, scalars)?];
     encode_into(tensors, scalars, &mut buffer)?;
     Ok(buffer)
+}
+
+/// The frames of a message in order: the metadata, then the bytes of each tensor.
+///
+/// Without `alloc` they are written down as an array.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::TensorView;
+/// use tensorwire::message::{NO_SCALARS, encode_to_vec, frames};
+///
+/// let tensors = [TensorView::from_slice("mask", &[3], &[true, false, true])?];
+/// let metadata = encode_to_vec(&tensors, &NO_SCALARS)?;
+/// assert_eq!(frames(&metadata, &tensors), [&metadata[..], &[1, 0, 1]]);
+/// # Ok::<(), tensorwire::error::EncodeError>(())
+/// ```
+#[cfg(feature = "alloc")]
+#[must_use]
+pub fn frames<'a>(metadata: &'a [u8], tensors: &[TensorView<'a>]) -> alloc::vec::Vec<&'a [u8]> {
+    core::iter::once(metadata)
+        .chain(tensors.iter().map(TensorView::bytes))
+        .collect()
 }
 
 fn put_metadata<'t, D, S>(

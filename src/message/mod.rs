@@ -69,14 +69,14 @@ mod unique;
 pub use decode::{Message, Metadata};
 #[cfg(feature = "alloc")]
 pub use decoder::Decoder;
-#[cfg(feature = "alloc")]
-pub use encode::encode_to_vec;
 pub use encode::{NO_TENSORS, encode_into, encoded_len};
+#[cfg(feature = "alloc")]
+pub use encode::{encode_to_vec, frames};
 pub use fields::{Field, TensorList};
 pub use options::Options;
 #[cfg(feature = "serde")]
 pub use scalar::Serialized;
-pub use scalar::{Scalar, ScalarFields};
+pub use scalar::{NO_SCALARS, Scalar, ScalarFields};
 pub use storage::Storage;
 
 /// Frame 0 of a control message.

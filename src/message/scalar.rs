@@ -75,7 +75,10 @@ impl Scalar<'_> {
     }
 }
 
-fn put_members(members: &[(&str, Scalar<'_>)], writer: &mut Writer<'_>) {
+fn put_members<'a, K>(members: &[(K, Scalar<'a>)], writer: &mut Writer<'_>)
+where
+    K: Copy + Into<Str<'a>>,
+{
     writer.put_raw(b"{");
     for (index, (key, value)) in members.iter().enumerate() {
         if index > 0 {
@@ -132,13 +135,18 @@ impl<'a, T: Into<Self>> From<Option<T>> for Scalar<'a> {
 
 /// What can stand as `scalar_fields`: one JSON object.
 ///
-/// - a slice or array of `(&str, Scalar)`, in this order;
+/// - a slice, array or `Vec` of keys with their [`Scalar`]s, in this order; a key
+///   is a `&str`, or the [`Str`] of one that was received;
 /// - an [`Object`] that was received, written as it stands;
 /// - a [`Value`] that is an object, likewise;
-/// - with feature `serde`, a `Serialized` struct or map.
+/// - with feature `serde`, a `Serialized` struct or map;
+/// - a reference to one of these.
 ///
 /// The trait is sealed: what an implementation writes must be one object.
 pub trait ScalarFields: private::ScalarFields {}
+
+/// No scalars, for a message of tensors alone.
+pub const NO_SCALARS: Object<'static> = Object::EMPTY;
 
 mod private {
     use super::{EncodeError, Writer};
@@ -149,22 +157,40 @@ mod private {
     }
 }
 
-impl private::ScalarFields for [(&str, Scalar<'_>)] {
+impl<'a, K: Copy + Into<Str<'a>>> private::ScalarFields for [(K, Scalar<'a>)] {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
         put_members(self, writer);
         Ok(())
     }
 }
 
-impl ScalarFields for [(&str, Scalar<'_>)] {}
+impl<'a, K: Copy + Into<Str<'a>>> ScalarFields for [(K, Scalar<'a>)] {}
 
-impl<const N: usize> private::ScalarFields for [(&str, Scalar<'_>); N] {
+impl<'a, K: Copy + Into<Str<'a>>, const N: usize> private::ScalarFields for [(K, Scalar<'a>); N] {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
         self.as_slice().put(writer)
     }
 }
 
-impl<const N: usize> ScalarFields for [(&str, Scalar<'_>); N] {}
+impl<'a, K: Copy + Into<Str<'a>>, const N: usize> ScalarFields for [(K, Scalar<'a>); N] {}
+
+#[cfg(feature = "alloc")]
+impl<'a, K: Copy + Into<Str<'a>>> private::ScalarFields for alloc::vec::Vec<(K, Scalar<'a>)> {
+    fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.as_slice().put(writer)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<'a, K: Copy + Into<Str<'a>>> ScalarFields for alloc::vec::Vec<(K, Scalar<'a>)> {}
+
+impl<T: private::ScalarFields + ?Sized> private::ScalarFields for &T {
+    fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+        (**self).put(writer)
+    }
+}
+
+impl<T: ScalarFields + ?Sized> ScalarFields for &T {}
 
 impl private::ScalarFields for Object<'_> {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {

@@ -32,7 +32,7 @@ impl<'a> Descriptor<'a> {
     ///
     /// [`EncodeError::ShapeOverflow`].
     pub fn new(
-        name: &'a str,
+        name: impl Into<Str<'a>>,
         dtype: DType,
         shape: impl Into<Shape<'a>>,
     ) -> Result<Self, EncodeError> {

@@ -116,6 +116,13 @@ impl<'a, const N: usize> From<&'a [usize; N]> for Shape<'a> {
     }
 }
 
+#[cfg(feature = "alloc")]
+impl<'a> From<&'a alloc::vec::Vec<usize>> for Shape<'a> {
+    fn from(dims: &'a alloc::vec::Vec<usize>) -> Self {
+        Self::from(dims.as_slice())
+    }
+}
+
 impl PartialEq for Shape<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.rank() == other.rank() && self.dims().eq(other.dims())

@@ -54,7 +54,7 @@ impl<'a> TensorView<'a> {
     ///
     /// [`EncodeError::ShapeOverflow`], [`EncodeError::ByteLength`].
     pub fn from_slice<T: Element>(
-        name: &'a str,
+        name: impl Into<Str<'a>>,
         shape: impl Into<Shape<'a>>,
         elements: &'a [T],
     ) -> Result<Self, EncodeError> {
@@ -68,7 +68,7 @@ impl<'a> TensorView<'a> {
     ///
     /// [`EncodeError::ShapeOverflow`], [`EncodeError::ByteLength`].
     pub fn from_bytes(
-        name: &'a str,
+        name: impl Into<Str<'a>>,
         dtype: DType,
         shape: impl Into<Shape<'a>>,
         bytes: &'a [u8],
