@@ -150,6 +150,10 @@ impl<'a> Cursor<'a> {
     /// Demands that the next value has this type, and leaves it there.
     #[inline]
     pub(crate) fn expect_type(&self, expected: ValueType) -> Result<(), DecodeError> {
+        match (expected, self.rest) {
+            (ValueType::Object, [b'{', ..]) | (ValueType::Array, [b'[', ..]) => return Ok(()),
+            _ => {}
+        }
         let actual = self.peek_type()?;
         if actual == expected {
             Ok(())
