@@ -77,7 +77,7 @@ fn every_message_encodes_to_the_bytes_that_python_sent() {
         let rebuilt: Vec<_> = (0..views.len())
             .map(|i| {
                 let shape = shapes[i].as_slice();
-                let descriptor = Descriptor::new(&names[i], views[i].dtype(), shape).unwrap();
+                let descriptor = Descriptor::new(&*names[i], views[i].dtype(), shape).unwrap();
                 match views[i].list_index() {
                     Some(index) => descriptor.with_list_index(index),
                     None => descriptor,
