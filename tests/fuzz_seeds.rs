@@ -102,6 +102,55 @@ fn every_target_passes_over_every_recorded_message() {
     }
 }
 
+/// What Python writes, so that the fast path takes it whole.
+const CANONICAL: &str = concat!(
+    r#"{"tensor_descriptors":[{"field_name":"ab","shape":[2,10],"dtype":"int8","list_index":-1},"#,
+    r#"{"field_name":"l","shape":[],"dtype":"bool","list_index":12}],"scalar_fields":{"a":-1.5e3}}"#,
+);
+
+#[test]
+fn the_oracles_agree_on_every_small_edit_of_a_message() {
+    let edit = |at: usize, removed: usize, inserted: &[u8]| {
+        let mut data = vec![DEFAULT];
+        data.extend(CANONICAL.as_bytes());
+        data.splice(1 + at..1 + at + removed, inserted.iter().copied());
+        fuzz::differential::run(&data);
+    };
+    for at in 0..CANONICAL.len() {
+        edit(at, 1, b"");
+        for inserted in [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\\",
+            "-",
+            "0",
+            "1",
+            "00",
+            "9",
+            "e1",
+            ".0",
+            " ",
+            "\n",
+            "\0",
+            "\x7f",
+            "é",
+            "n",
+            "NaN",
+            "\\u0061",
+            "999999999999999999",
+            "9223372036854775807",
+        ] {
+            edit(at, 0, inserted.as_bytes());
+            edit(at, 1, inserted.as_bytes());
+        }
+    }
+}
+
 #[test]
 fn derived_seeds_are_what_they_are_derived_from() {
     for (target, name, bytes) in derived_seeds() {
