@@ -15,6 +15,8 @@
 //! A map's key that is an integer, float, bool or `None` becomes a string as it
 //! does in Python: `"1"`, `"1.5"`, `"NaN"`, `"true"`, `"null"`.
 
+mod raw;
+
 use core::cell::Cell;
 use core::fmt::{self, Write as _};
 
@@ -22,7 +24,6 @@ use serde::ser::{self, Error as _, Serialize};
 
 use super::de::TOKEN;
 use super::writer::Writer;
-use super::{Object, Str, Value, ValueType};
 use crate::error::EncodeError;
 
 /// Writes `value` byte for byte as Python writes its equivalent.
@@ -52,7 +53,7 @@ impl ser::Error for EncodeError {
 enum Place {
     /// A map's key, so that what is no string is put in quotes.
     Key,
-    /// The inside of a [`Content`], which asks twice whether it is read by
+    /// The inside of a [`raw::Content`], which asks twice whether it is read by
     /// humans and is told two different things.
     Raw(Cell<bool>),
     Value,
@@ -394,122 +395,13 @@ impl fmt::Write for Escape<'_, '_> {
     }
 }
 
-/// Writes the text as it stands where this crate writes JSON, else what it says.
-///
-/// Another serializer sees an integer as `u64`, `i64`, `u128` or `i128`, the
-/// first that holds it, and past those as the nearest `f64`. It sees a key that
-/// is given twice twice. A lone surrogate, and an integer past `f64::MAX`, are
-/// errors there.
-///
-/// # Examples
-///
-/// ```
-/// use tensorwire::json::Value;
-///
-/// let value = Value::parse(br#"{"a": [1, "caf\u00e9"]}"#)?;
-/// assert_eq!(serde_json::to_string(&value)?, r#"{"a":[1,"café"]}"#);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-impl Serialize for Value<'_> {
-    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(TOKEN, &Content(*self))
-    }
-}
-
-/// As the [`Value`] that it is.
-impl Serialize for Object<'_> {
-    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.as_value().serialize(serializer)
-    }
-}
-
-/// A value whose serializer may or may not be this crate's.
-///
-/// What tells is [`Place::Raw`], whose two answers to one question differ. No
-/// other serializer's do, and each other way of asking would already write.
-struct Content<'a>(Value<'a>);
-
-impl Serialize for Content<'_> {
-    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(value) = *self;
-        if serializer.is_human_readable() != serializer.is_human_readable() {
-            return serializer.serialize_str(value.raw());
-        }
-        match value.value_type() {
-            ValueType::Array => {
-                let array = value.as_array().map_err(S::Error::custom)?;
-                serializer.collect_seq(array.iter().map(Content))
-            }
-            ValueType::Bool => {
-                serializer.serialize_bool(value.as_bool().map_err(S::Error::custom)?)
-            }
-            ValueType::Null => serializer.serialize_unit(),
-            ValueType::Number => serialize_number(value, serializer),
-            ValueType::Object => {
-                let object = value.as_object().map_err(S::Error::custom)?;
-                serializer.collect_map(
-                    object
-                        .iter()
-                        .map(|(key, value)| (Text(key), Content(value))),
-                )
-            }
-            ValueType::String => {
-                Text(value.as_str().map_err(S::Error::custom)?).serialize(serializer)
-            }
-        }
-    }
-}
-
-fn serialize_number<S: ser::Serializer>(
-    value: Value<'_>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    if value.is_integer() {
-        if let Ok(number) = value.as_u64() {
-            return serializer.serialize_u64(number);
-        }
-        if let Ok(number) = value.as_i64() {
-            return serializer.serialize_i64(number);
-        }
-        if let Ok(number) = value.as_u128() {
-            return serializer.serialize_u128(number);
-        }
-        if let Ok(number) = value.as_i128() {
-            return serializer.serialize_i128(number);
-        }
-    }
-    serializer.serialize_f64(value.as_f64().map_err(S::Error::custom)?)
-}
-
-struct Text<'a>(Str<'a>);
-
-impl Serialize for Text<'_> {
-    fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Some(plain) = self.0.as_plain() {
-            return serializer.serialize_str(plain);
-        }
-        if self.0.decoded_len().is_err() {
-            return Err(S::Error::custom("lone surrogate in a string"));
-        }
-        serializer.collect_str(self)
-    }
-}
-
-/// The text itself, where that of [`Str`] escapes what is not safe to show.
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .code_points()
-            .try_for_each(|point| f.write_char(char::from_u32(point).ok_or(fmt::Error)?))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Value;
     use serde::Serialize;
     use std::collections::BTreeMap;
-    use std::string::{String, ToString};
+    use std::string::String;
     use std::vec::Vec;
     use std::{format, vec};
 
@@ -701,37 +593,29 @@ mod tests {
     }
 
     #[test]
-    fn values_keep_their_text_here_and_say_what_it_says_elsewhere() {
-        #[derive(Serialize)]
-        struct Lazy<'a> {
-            value: Value<'a>,
-            object: Object<'a>,
-        }
-        let text =
-            r#"{"a" : [1e2, "caf\u00e9\u001f", -1, 18446744073709551616, null, true, {}], "a": 2}"#;
-        let value = Value::parse(text.as_bytes()).unwrap();
-        let object = value.as_object().unwrap();
-        let lazy = Lazy { value, object };
-        assert_eq!(
-            written(&lazy),
-            format!(r#"{{"value":{text},"object":{text}}}"#)
-        );
-        assert_eq!(
-            serde_json::to_string(&value).unwrap(),
-            "{\"a\":[100.0,\"café\\u001f\",-1,18446744073709551616,null,true,{}],\"a\":2}"
-        );
-        let odd = Value::parse(br#"[NaN,"\ud800",1e999]"#).unwrap();
-        assert_eq!(written(&[odd]), r#"[[NaN,"\ud800",1e999]]"#);
-        let error = serde_json::to_string(&odd).unwrap_err().to_string();
-        assert_eq!(error, "lone surrogate in a string");
-    }
-
-    #[test]
     fn plain_documents_are_written_as_serde_json_writes_them() {
         let text =
             r#"{"a":[1,-2,3.5,"x\n\"\\",true,null,{}],"b":{"c":[]},"d":18446744073709551615}"#;
         let value: serde_json::Value = serde_json::from_str(text).unwrap();
         assert_eq!(written(&value), serde_json::to_string(&value).unwrap());
+    }
+
+    #[test]
+    fn what_python_wrote_is_written_again() {
+        // Random bits, random fractions and powers of ten.
+        let floats = concat!(
+            "[-1.989032661366619e+244,7.761117632285041e+178,3.980498358697587e-249,",
+            "-1.5432835417340557e+88,1.3647584518757569e-192,-1.3701135617873088e-206,",
+            "-1.7160537630466207e+197,6.294675241195386e-44,1.0613447212142254e-202,",
+            "4.708325160387546e+207,6.387016158513563e-12,-9.973130378568733e-246,",
+            "8.779753225680271e-236,-5.795503248498993e-228,-5.988180159386011e+243,",
+            "4.6678633181812096e-36,-8.441872792105456e-239,1.9015657400796622e-144,",
+            "-711.4898332851249,-764.4155238432633,-383.03635179613127,632.2527182400629,",
+            "-638.547240152125,163.20032732493246,1e-07,1e-05,0.0001,1.0,1000000000000000.0,",
+            "1e+16,1e+22,1.0000000000000001e+23]"
+        );
+        let value = Value::parse(floats.as_bytes()).unwrap();
+        assert_eq!(written(&value.deserialize::<Vec<f64>>().unwrap()), floats);
     }
 
     #[test]
