@@ -118,7 +118,6 @@ impl Process {
     /// Waits for the child to end well, and gives what it said since.
     pub(crate) fn finish(mut self) -> Result<VecDeque<String>> {
         let deadline = Instant::now() + END;
-        drop(self.child.stdin.take());
         while Instant::now() < deadline {
             match self.child.try_wait()? {
                 Some(status) if status.success() => {

@@ -79,8 +79,9 @@ pub(crate) fn run(run: &Run, python: Option<&Python>, progress: &mut Progress) -
     }
     passed.took = start.elapsed();
 
-    push.send(&[&encode_to_vec(NO_TENSORS, &[(STOP, Scalar::from(true))])?])?;
-    receive(&mut pull, &mut inbox, &mut stages)?;
+    // Each stage passes it on and ends.
+    let stop = encode_to_vec(NO_TENSORS, &[(STOP, Scalar::from(true))])?;
+    push.send(&[&stop])?;
     for (process, receipts) in stages.into_iter().rev().zip(&mut passed.receipts) {
         for line in process.finish()? {
             receipts.push(serde_json::from_str(&line)?);
