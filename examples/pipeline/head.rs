@@ -31,6 +31,8 @@ pub(crate) struct Passed {
     pub(crate) took: Duration,
     /// What differed, for a person.
     pub(crate) faults: Vec<String>,
+    /// The requests of which a stage says that what it received differs.
+    unverified: Vec<u64>,
 }
 
 pub(crate) fn run(run: &Run, python: Option<&Python>, progress: &mut Progress) -> Result<Passed> {
@@ -58,16 +60,17 @@ pub(crate) fn run(run: &Run, python: Option<&Python>, progress: &mut Progress) -
         receipts: Default::default(),
         took: Duration::ZERO,
         faults: Vec::new(),
+        unverified: Vec::new(),
     };
     let (start, mut sent) = (Instant::now(), 0);
     for index in 0..run.requests {
         while sent < run.requests && sent < index + IN_FLIGHT {
             let metadata = encode_to_vec(NO_TENSORS, &Request::new(sent).scalars())?;
-            push.send(&[&metadata])?;
+            send(&mut push, &metadata, &mut stages)?;
             sent += 1;
         }
         receive(&mut pull, &mut inbox, &mut stages)?;
-        let receipt = look(&mut inbox, run.size, index, &mut passed.faults)?;
+        let receipt = look(&mut inbox, run.size, index, &mut passed)?;
         let seconds = start.elapsed().as_secs_f64();
         progress.show(&format!(
             "request {} of {}, {seconds:.1} s, outputs of {}",
@@ -113,20 +116,38 @@ fn command_line(run: &Run, stage: Stage, python: Option<&Python>, next: &str) ->
     args
 }
 
-/// Waits for a message, but not for a stage that is gone.
+/// Sends a request when there is room, but does not wait for a stage that is gone.
+fn send(push: &mut zmq::Socket<zmq::Push>, metadata: &[u8], stages: &mut [Process]) -> Result<()> {
+    attended(stages, "no stage took a request", |wait| {
+        push.send_frames(&[metadata], wait)
+    })
+}
+
+/// Receives an output, likewise.
 fn receive(
     pull: &mut zmq::Socket<zmq::Pull>,
     inbox: &mut Inbox,
     stages: &mut [Process],
 ) -> Result<()> {
+    attended(stages, "nothing came out of the pipeline", |wait| {
+        pull.recv_frames(&mut inbox.message, wait)
+    })
+}
+
+/// Tries again and again for a while, and looks after the stages in between.
+fn attended(
+    stages: &mut [Process],
+    in_vain: &str,
+    mut attempt: impl FnMut(Wait) -> Result<(), zmq::Error>,
+) -> Result<()> {
     let deadline = Instant::now() + ANSWER;
     loop {
-        match pull.recv_frames(&mut inbox.message, Wait::UpTo(TICK)) {
+        match attempt(Wait::UpTo(TICK)) {
             Ok(()) => return Ok(()),
             Err(error) if !error.kind().is_wait() => return Err(error.into()),
             Err(_) if Instant::now() > deadline => {
                 let seconds = ANSWER.as_secs();
-                return Err(format!("nothing came out of the pipeline for {seconds} s").into());
+                return Err(format!("{in_vain} for {seconds} s").into());
             }
             Err(_) => stages.iter_mut().try_for_each(Process::check)?,
         }
@@ -134,7 +155,7 @@ fn receive(
 }
 
 /// Looks at an output: whose it is, whether it is whole, whether the scalars are as they were sent.
-fn look(inbox: &mut Inbox, size: Size, index: u64, faults: &mut Vec<String>) -> Result<Receipt> {
+fn look(inbox: &mut Inbox, size: Size, index: u64, passed: &mut Passed) -> Result<Receipt> {
     let opened = inbox.decode()?;
     let scalars = opened.message.scalars();
     if let Some(error) = scalars.get(ERROR) {
@@ -150,14 +171,12 @@ fn look(inbox: &mut Inbox, size: Size, index: u64, faults: &mut Vec<String>) -> 
     }
     let verified = scalars.field(VERIFIED)?.as_bool()?;
     if !returned(scalars, index, verified)? {
-        faults.push(format!(
+        passed.faults.push(format!(
             "request {index}: the scalars are not those that were sent"
         ));
     }
     if !verified {
-        faults.push(format!(
-            "request {index}: a stage says that what it received differs"
-        ));
+        passed.unverified.push(index);
     }
     Ok(opened.compare(Message::Output, size, index))
 }
@@ -178,22 +197,26 @@ fn returned(scalars: Object<'_>, index: u64, verified: bool) -> Result<bool> {
         == Some(text))
 }
 
-/// Puts what the receivers found before what the head heard of it.
+/// Adds what the receivers found; and what a Python stage found, which does not say what it was.
 fn collect_faults(passed: &mut Passed) {
-    let found = Message::ALL
+    let mut named = Vec::new();
+    for (message, receipts) in Message::ALL.iter().zip(&passed.receipts) {
+        let sender = message.sender().map_or("head", Stage::name);
+        for receipt in receipts {
+            if let Some(fault) = &receipt.fault {
+                let index = receipt.index;
+                let text = format!("request {index}: what the {sender} sent differs: {fault}");
+                passed.faults.push(text);
+                named.push(index);
+            }
+        }
+    }
+    for index in passed
+        .unverified
         .iter()
-        .zip(&passed.receipts)
-        .flat_map(|(message, receipts)| {
-            receipts.iter().filter_map(|receipt| {
-                let (index, fault) = (receipt.index, receipt.fault.as_ref()?);
-                let from = message.sender().map_or("head", Stage::name);
-                Some(format!(
-                    "request {index}: the {} of the {from} differ from what was sent: {fault}",
-                    message.name()
-                ))
-            })
-        });
-    let mut faults: Vec<String> = found.collect();
-    faults.append(&mut passed.faults);
-    passed.faults = faults;
+        .filter(|index| !named.contains(index))
+    {
+        let text = format!("request {index}: a Python stage says that what it received differs");
+        passed.faults.push(text);
+    }
 }

@@ -95,15 +95,16 @@ fn decode_once<F: AsRef<[u8]>>(
 
 /// What the clock itself adds to each time.
 pub(crate) fn clock_ns() -> u64 {
-    let mut samples: Vec<u64> = (0..1000).map(|_| elapsed_ns(Instant::now())).collect();
-    percentile(&mut samples, 50)
+    let samples: Vec<u64> = (0..1000).map(|_| elapsed_ns(Instant::now())).collect();
+    percentile(&samples, 50)
 }
 
 /// The smallest sample that at least `percent` in a hundred do not exceed; 0 of none.
-pub(crate) fn percentile(samples: &mut [u64], percent: usize) -> u64 {
-    samples.sort_unstable();
-    let rank = (samples.len() * percent).div_ceil(100);
-    samples.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+pub(crate) fn percentile(samples: &[u64], percent: usize) -> u64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
 fn elapsed_ns(start: Instant) -> u64 {

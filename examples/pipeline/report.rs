@@ -137,16 +137,16 @@ impl Report {
         writeln!(out)?;
         writeln!(
             out,
-            "{:<8} {:>29} {:>14} {:>11}",
-            "message", "tensorwire", "bare libzmq", "ratio"
+            "{:<8} {:>29} {:>14} {:>11} {:>12}",
+            "message", "tensorwire", "bare libzmq", "ratio", "of the best"
         )?;
         for row in &self.throughput {
             let [ours, bare] =
                 [row.tensorwire, row.libzmq].map(|rate| format!("{:.2} GB/s", rate / 1e9));
             writeln!(
                 out,
-                "{:<8} {ours:>29} {bare:>14} {:>11.3}",
-                row.message, row.ratio
+                "{:<8} {ours:>29} {bare:>14} {:>11.3} {:>12.3}",
+                row.message, row.ratio, row.best_ratio
             )?;
         }
         writeln!(out)?;
@@ -161,7 +161,7 @@ impl Report {
         };
         writeln!(
             out,
-            "{} requests in {:.1} s, {} at a time: {verdict}.",
+            "{} requests in {:.2} s, {} at a time: {verdict}.",
             self.requests, self.seconds, self.in_flight
         )?;
         if !self.python.is_empty() {
@@ -214,8 +214,8 @@ impl Row {
 impl Received {
     fn new(receipts: &[Receipt]) -> Self {
         let timings = || receipts.iter().map(|receipt| &receipt.timing);
-        let mut firsts: Vec<u64> = timings().map(|timing| timing.first_ns).collect();
-        let mut repeats: Vec<u64> = timings()
+        let firsts: Vec<u64> = timings().map(|timing| timing.first_ns).collect();
+        let repeats: Vec<u64> = timings()
             .flat_map(|timing| timing.repeats_ns.iter().copied())
             .collect();
         let decodes = repeats.len() + firsts.len() - 1;
@@ -229,9 +229,9 @@ impl Received {
         Self {
             messages: receipts.len(),
             decodes_per_message: 1 + REPEATS,
-            decode_first_ns: percentile(&mut firsts, 50),
-            decode_median_ns: percentile(&mut repeats, 50),
-            decode_p99_ns: percentile(&mut repeats, 99),
+            decode_first_ns: percentile(&firsts, 50),
+            decode_median_ns: percentile(&repeats, 50),
+            decode_p99_ns: percentile(&repeats, 99),
             allocations,
             allocations_per_decode: allocations as f64 / decodes as f64,
             allocations_in_the_first: timings()
@@ -268,8 +268,9 @@ pub(crate) fn bytes(count: usize) -> String {
 
 fn time(ns: u64) -> String {
     match ns {
-        0..10_000 => format!("{ns} ns"),
-        10_000..10_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        0..1_000 => format!("{ns} ns"),
+        1_000..100_000 => format!("{:.2} µs", ns as f64 / 1e3),
+        100_000..10_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
         _ => format!("{:.1} ms", ns as f64 / 1e6),
     }
 }

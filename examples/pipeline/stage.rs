@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{Write, stdout};
+use std::time::Duration;
 
 use tensorwire::Scalar;
 use tensorwire::error::ValueError;
@@ -15,6 +16,9 @@ use crate::plan::{Size, Stage};
 
 /// How many messages may wait on either side of a socket: they are large.
 pub(crate) const HIGH_WATER: u32 = 2;
+
+/// How long the last message, which is a small one, may take to leave.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Set for a message that tells each stage to end.
 pub(crate) const STOP: &str = "stop";
@@ -160,7 +164,11 @@ pub(crate) fn open_push(
     context: &zmq::Context,
     endpoint: &str,
 ) -> Result<zmq::Socket<zmq::Push>, zmq::Error> {
-    let builder = context.push().send_high_water(HIGH_WATER).immediate(true);
+    let builder = context
+        .push()
+        .send_high_water(HIGH_WATER)
+        .immediate(true)
+        .linger(LINGER);
     match endpoint.strip_prefix('@') {
         Some(endpoint) => builder.bind(endpoint),
         None => builder.connect(endpoint),
