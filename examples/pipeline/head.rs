@@ -62,7 +62,7 @@ pub(crate) fn run(run: &Run, python: Option<&Python>, progress: &mut Progress) -
         faults: Vec::new(),
         unverified: Vec::new(),
     };
-    let (start, mut sent) = (Instant::now(), 0);
+    let (start, mut sent, mut received) = (Instant::now(), 0, 0);
     for index in 0..run.requests {
         while sent < run.requests && sent < index + IN_FLIGHT {
             let metadata = encode_to_vec(NO_TENSORS, &Request::new(sent).scalars())?;
@@ -72,11 +72,12 @@ pub(crate) fn run(run: &Run, python: Option<&Python>, progress: &mut Progress) -
         receive(&mut pull, &mut inbox, &mut stages)?;
         let receipt = look(&mut inbox, run.size, index, &mut passed)?;
         let seconds = start.elapsed().as_secs_f64();
+        received += receipt.bytes;
         progress.show(&format!(
-            "request {} of {}, {seconds:.1} s, outputs of {}",
+            "request {} of {}, {seconds:.1} s, {} came out",
             index + 1,
             run.requests,
-            bytes(receipt.bytes),
+            bytes(received),
         ));
         passed.receipts[3].push(receipt);
     }

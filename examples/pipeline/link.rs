@@ -39,8 +39,6 @@ pub(crate) struct Throughput {
     pub(crate) libzmq: f64,
     /// The first over the second.
     pub(crate) ratio: f64,
-    /// The same of the best rounds: what is left when the machine has nothing else to do.
-    pub(crate) best_ratio: f64,
 }
 
 /// Which way a round goes.
@@ -116,7 +114,7 @@ impl Source {
         let bytes = metadata.len() + payloads.iter().map(Vec::len).sum::<usize>();
         // Rounds of some hundred megabytes, and of not too many messages.
         let (round_bytes, rounds) = match size {
-            Size::Full => (100 << 20, 11),
+            Size::Full => (100 << 20, 21),
             Size::Small => (1 << 20, 3),
         };
         let count = (round_bytes / bytes).clamp(1, 64);
@@ -157,23 +155,16 @@ impl Source {
                 }
             }
         }
-        let ratio = |percent| {
-            let [ours, bare] = [&ours, &bare].map(|rounds| percentile(rounds, percent) as f64);
-            bare / ours
-        };
-        let per_second = |rounds: &[u64]| {
-            let seconds = percentile(rounds, 50) as f64 / 1e9;
-            (bytes * count) as f64 / seconds
-        };
+        let [ours, bare] = [ours, bare].map(|rounds| percentile(&rounds, 50) as f64 / 1e9);
+        let round_bytes = (bytes * count) as f64;
         Ok(Throughput {
             message: message.name(),
             bytes,
             messages_per_round: count,
             rounds,
-            tensorwire: per_second(&ours),
-            libzmq: per_second(&bare),
-            ratio: ratio(50),
-            best_ratio: ratio(0),
+            tensorwire: round_bytes / ours,
+            libzmq: round_bytes / bare,
+            ratio: bare / ours,
         })
     }
 

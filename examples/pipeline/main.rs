@@ -78,7 +78,7 @@ fn head(run: &Run) -> Result<()> {
     let passed = head::run(run, python.as_ref(), &mut progress)?;
     let throughput = link::compare(run.size, &mut progress)?;
     progress.clear();
-    let report = report::Report::new(run, &passed, throughput);
+    let report = report::Report::new(run, &passed, throughput)?;
     let text = if run.json {
         report.json()?
     } else {
