@@ -1,13 +1,11 @@
 //! A stage: receives, compares, sends its own tensors on.
 
-use std::borrow::Cow;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
 use tensorwire::Scalar;
-use tensorwire::error::ValueError;
 use tensorwire::json::Object;
-use tensorwire::message::{NO_TENSORS, encode_to_vec};
+use tensorwire::message::{NO_TENSORS, Updated, encode_to_vec};
 use tensorwire::transport::{Part, RecvFrames, SendFrames, Wait, zmq};
 
 use crate::Result;
@@ -104,17 +102,14 @@ fn answer(run: &StageRun, inbox: &mut Inbox) -> Result<(Vec<Part<'static>>, Next
 /// The payloads are moved into the parts: they are sent from where they lie.
 fn results(
     run: &StageRun,
-    scalars: Object<'_>,
+    received: Object<'_>,
     verified: bool,
     index: u64,
 ) -> Result<Vec<Part<'static>>> {
     let message = run.stage.sends();
-    let members = with_verified(scalars, verified)?;
-    let members: Vec<_> = members
-        .iter()
-        .map(|(key, value)| (&**key, *value))
-        .collect();
-    let metadata = encode_to_vec(&message.descriptors(run.size)?, members.as_slice())?;
+    let scalars = [(VERIFIED, Scalar::from(verified))];
+    let scalars = Updated::new(received, &scalars);
+    let metadata = encode_to_vec(&message.descriptors(run.size)?, &scalars)?;
     let mut parts = vec![Part::from(metadata)];
     for tensor in message.tensors() {
         let mut payload = tensor.payload(run.size, index)?;
@@ -125,17 +120,6 @@ fn results(
         parts.push(Part::from(payload));
     }
     Ok(parts)
-}
-
-/// The scalars as they came, but for `verified`.
-fn with_verified(
-    scalars: Object<'_>,
-    verified: bool,
-) -> Result<Vec<(Cow<'_, str>, Scalar<'_>)>, ValueError> {
-    let kept = scalars.iter().filter(|(key, _)| *key != VERIFIED);
-    let kept = kept.map(|(key, value)| Ok((key.to_cow()?, Scalar::from(value))));
-    let set = (VERIFIED.into(), Scalar::from(verified));
-    kept.chain([Ok(set)]).collect()
 }
 
 /// An error reply: it has no tensors.

@@ -76,7 +76,7 @@ pub use fields::{Field, TensorList};
 pub use options::Options;
 #[cfg(feature = "serde")]
 pub use scalar::Serialized;
-pub use scalar::{NO_SCALARS, Scalar, ScalarFields};
+pub use scalar::{NO_SCALARS, Scalar, ScalarFields, Updated};
 pub use storage::Storage;
 
 /// Frame 0 of a control message.

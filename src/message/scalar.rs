@@ -68,23 +68,23 @@ impl Scalar<'_> {
                 writer.put_raw(b"]");
             }
             Self::Null => writer.put_null(),
-            Self::Object(members) => put_members(members, writer),
+            Self::Object(members) => {
+                let members = members.iter().map(|&(key, value)| (key.into(), value));
+                put_members(members, writer);
+            }
             Self::Str(text) => writer.put_str(text),
             Self::UInt(value) => writer.put_u128(value),
         }
     }
 }
 
-fn put_members<'a, K>(members: &[(K, Scalar<'a>)], writer: &mut Writer<'_>)
-where
-    K: Copy + Into<Str<'a>>,
-{
+fn put_members<'a>(members: impl Iterator<Item = (Str<'a>, Scalar<'a>)>, writer: &mut Writer<'_>) {
     writer.put_raw(b"{");
-    for (index, (key, value)) in members.iter().enumerate() {
+    for (index, (key, value)) in members.enumerate() {
         if index > 0 {
             writer.put_raw(b",");
         }
-        writer.put_str((*key).into());
+        writer.put_str(key);
         writer.put_raw(b":");
         value.put(writer);
     }
@@ -140,6 +140,7 @@ impl<'a, T: Into<Self>> From<Option<T>> for Scalar<'a> {
 /// - an [`Object`] that was received, written as it stands;
 /// - a [`Value`] that is an object, likewise;
 /// - with feature `serde`, a `Serialized` struct or map;
+/// - received scalars with some [`Updated`];
 /// - a reference to one of these.
 ///
 /// The trait is sealed: what an implementation writes must be one object.
@@ -159,7 +160,8 @@ mod private {
 
 impl<'a, K: Copy + Into<Str<'a>>> private::ScalarFields for [(K, Scalar<'a>)] {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
-        put_members(self, writer);
+        let members = self.iter().map(|&(key, value)| (key.into(), value));
+        put_members(members, writer);
         Ok(())
     }
 }
@@ -211,6 +213,59 @@ impl private::ScalarFields for Value<'_> {
 }
 
 impl ScalarFields for Value<'_> {}
+
+/// Received scalars with some members set: what a relay passes on.
+///
+/// As Python's `{**scalars, "verified": True}`: a key that is there keeps its
+/// place and gets the new value, the others stand as they came, new keys
+/// follow. Each key of `members` is written, in the worst case compared with
+/// each key that was received.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::json::Value;
+/// use tensorwire::message::{NO_TENSORS, Scalar, Updated, encode_into};
+///
+/// let received = Value::parse(br#"{"request_id":"r1","step":1,"cfg":7.50}"#)?.as_object()?;
+/// let members = [("step", Scalar::from(2)), ("verified", Scalar::from(true))];
+/// let mut buffer = [0; 128];
+/// let metadata = encode_into(NO_TENSORS, &Updated::new(received, &members), &mut buffer)?;
+/// assert!(metadata.ends_with(br#"{"request_id":"r1","step":2,"cfg":7.50,"verified":true}}"#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Updated<'a> {
+    received: Object<'a>,
+    members: &'a [(&'a str, Scalar<'a>)],
+}
+
+impl<'a> Updated<'a> {
+    /// The scalars of `received`, with `members` in place of those of the same key.
+    #[must_use]
+    pub const fn new(received: Object<'a>, members: &'a [(&'a str, Scalar<'a>)]) -> Self {
+        Self { received, members }
+    }
+}
+
+impl private::ScalarFields for Updated<'_> {
+    fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let received = self.received.iter().map(|(key, value)| {
+            let update = self.members.iter().find(|(name, _)| key == *name);
+            (
+                key,
+                update.map_or(Scalar::Json(value), |(_, update)| *update),
+            )
+        });
+        let is_new = |name: &str| self.received.iter().all(|(key, _)| key != name);
+        let added = self.members.iter().filter(|(name, _)| is_new(name));
+        let added = added.map(|&(name, value)| (name.into(), value));
+        put_members(received.chain(added), writer);
+        Ok(())
+    }
+}
+
+impl ScalarFields for Updated<'_> {}
 
 /// A serializable struct or map as scalars.
 ///
