@@ -2,8 +2,10 @@
 //!
 //! The peer's faults ([`DecodeError`], and [`ValueError`] for a scalar of an
 //! unexpected type) are apart from the caller's ([`EncodeError`],
-//! [`CastError`]). All are small, `Copy`, and hold numbers, never the peer's
-//! text: an error outlives the buffer it describes and is safe to log.
+//! [`CastError`]). All are small and `Copy`, and hold numbers and at most one
+//! byte of the peer's text (with feature `serde`, `DeserializeError` up to 88
+//! bytes of it, escaped): an error outlives the buffer it describes and is safe
+//! to log.
 
 #[cfg(feature = "serde")]
 mod deserialize;
@@ -25,11 +27,15 @@ use crate::json::ValueType;
 /// use tensorwire::error::{DecodeErrorKind, SyntaxError};
 /// use tensorwire::message::{Message, Storage};
 ///
+/// let frames = [r#"{"tensor_descriptors":[{"field_name":"x","shape":[01]}]}"#];
 /// let mut storage = Storage::<4>::new();
-/// let error = Message::decode(&[b"{\"tensor_descriptors\":[01]}"], &mut storage).unwrap_err();
-/// assert_eq!(error.offset(), 23);
-/// assert_eq!(error.to_string(), "descriptor 0: expected object, found number at byte 23");
-/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// let Err(error) = Message::decode(&frames, &mut storage) else {
+///     return Err("no JSON number starts with a zero");
+/// };
+/// let kind = DecodeErrorKind::Syntax(SyntaxError::InvalidNumber);
+/// assert_eq!((error.kind(), error.offset()), (kind, 51));
+/// assert_eq!(error.to_string(), "descriptor 0: invalid number at byte 51");
+/// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DecodeError {
@@ -53,13 +59,13 @@ impl DecodeError {
         self
     }
 
-    /// What is wrong, with its numbers.
+    /// Returns what is wrong, with its numbers.
     #[must_use]
     pub const fn kind(&self) -> DecodeErrorKind {
         self.kind
     }
 
-    /// The byte of the metadata frame at which it is wrong, at most the frame's length.
+    /// Returns the byte of the metadata frame at which it is wrong, at most the frame's length.
     ///
     /// For a fault of the frames themselves ([`FrameCount`], [`FrameLength`])
     /// it is where the descriptor, or the list of descriptors, starts.
@@ -71,7 +77,7 @@ impl DecodeError {
         self.offset
     }
 
-    /// The descriptor that it is about, in wire order from 0.
+    /// Returns the descriptor that it is about, in wire order from 0.
     #[must_use]
     pub fn descriptor(&self) -> Option<usize> {
         self.descriptor
@@ -270,6 +276,8 @@ pub enum SyntaxError {
     UnexpectedEnd,
 }
 
+impl Error for SyntaxError {}
+
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -319,13 +327,13 @@ impl ValueError {
         Self { kind, offset }
     }
 
-    /// What is wrong, with its numbers.
+    /// Returns what is wrong, with its numbers.
     #[must_use]
     pub const fn kind(&self) -> ValueErrorKind {
         self.kind
     }
 
-    /// Where the value starts: a byte of the document it was read from.
+    /// Returns where the value starts: a byte of the document it was read from.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
@@ -478,6 +486,11 @@ pub enum EncodeError {
         /// Which tensor is the second.
         index: usize,
     },
+    /// A name holds a lone surrogate, which every reader of this crate refuses.
+    InvalidName {
+        /// Which tensor has it.
+        index: usize,
+    },
     /// A serialized map has a key that JSON, as Python writes it, has no text for.
     KeyType,
     /// One name is both a plain tensor and a list.
@@ -513,6 +526,9 @@ impl fmt::Display for EncodeError {
                     f,
                     "tensor {index} has name and list index of an earlier one"
                 )
+            }
+            Self::InvalidName { index } => {
+                write!(f, "tensor {index} has a lone surrogate in its name")
             }
             Self::KeyType => f.write_str("map key that JSON has no text for"),
             Self::MixedField { index } => {

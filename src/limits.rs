@@ -25,13 +25,19 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The deepest nesting that can be allowed: the scanner keeps one bit a level in a `u128`.
+    /// The deepest nesting that can be allowed.
+    ///
+    /// No scalars of a request come near it, and with it the scanner's whole
+    /// stack is a `u128` of one bit a level.
     pub const MAX_DEPTH: usize = 128;
 
-    /// The largest `list_index` that can be allowed: the length of its list fits a `usize` anywhere.
-    const MAX_LIST_INDEX: usize = 0x7fff_ffff;
+    /// The longest metadata frame that can be allowed: storage keeps offsets into it as `u32`.
+    pub const MAX_METADATA_BYTES: usize = 0xffff_ffff;
 
-    /// The default caps.
+    /// The largest `list_index` that can be allowed: the length of its list fits a `usize` anywhere.
+    pub const MAX_LIST_INDEX: usize = 0x7fff_ffff;
+
+    /// Returns the default caps.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -54,7 +60,11 @@ impl Limits {
     /// Sets the longest metadata frame in bytes; 1 MiB unless set, at most `u32::MAX`.
     #[must_use]
     pub const fn with_metadata_bytes(mut self, bytes: usize) -> Self {
-        self.metadata_bytes = bytes;
+        self.metadata_bytes = if bytes < Self::MAX_METADATA_BYTES {
+            bytes
+        } else {
+            Self::MAX_METADATA_BYTES
+        };
         self
     }
 
@@ -112,43 +122,43 @@ impl Limits {
         self
     }
 
-    /// The longest metadata frame in bytes.
+    /// Returns the longest metadata frame in bytes.
     #[must_use]
     pub const fn metadata_bytes(&self) -> usize {
         self.metadata_bytes
     }
 
-    /// The largest number of descriptors.
+    /// Returns the largest number of descriptors.
     #[must_use]
     pub const fn descriptors(&self) -> usize {
         self.descriptors
     }
 
-    /// The largest rank.
+    /// Returns the largest rank.
     #[must_use]
     pub const fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The deepest nesting of arrays and objects.
+    /// Returns the deepest nesting of arrays and objects.
     #[must_use]
     pub const fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The longest field name in bytes of UTF-8, unescaped.
+    /// Returns the longest field name in bytes of UTF-8, unescaped.
     #[must_use]
     pub const fn name_bytes(&self) -> usize {
         self.name_bytes
     }
 
-    /// The largest `list_index`.
+    /// Returns the largest `list_index`.
     #[must_use]
     pub const fn list_index(&self) -> usize {
         self.list_index
     }
 
-    /// The largest sum of all tensors' sizes in bytes.
+    /// Returns the largest sum of all tensors' sizes in bytes.
     #[must_use]
     pub const fn tensor_bytes(&self) -> usize {
         self.tensor_bytes

@@ -200,7 +200,7 @@ fn reading_scalars_does_not_allocate() {
         assert!(scalars.field("nan").unwrap().as_f64().unwrap().is_nan());
         let deep = scalars.field("deep").unwrap().as_object().unwrap();
         let list = deep.field("list").unwrap().as_array().unwrap();
-        let inner = list.at(1).unwrap().as_object().unwrap();
+        let inner = list.get(1).unwrap().as_object().unwrap();
         assert_eq!(inner.field("yes").unwrap().as_bool(), Ok(true));
         assert!(deep.field("none").unwrap().is_null());
         assert_eq!((list.iter().count(), scalars.iter().count()), (2, 6));
@@ -392,7 +392,7 @@ fn a_stack_of_32_kib_is_enough() {
         let message = Message::decode(&deepest, &mut storage).unwrap();
         let mut value = message.scalars().field("a").unwrap();
         let mut levels = 1;
-        while let Some(inner) = value.as_array().unwrap().at(0) {
+        while let Some(inner) = value.as_array().unwrap().get(0) {
             value = inner;
             levels += 1;
         }

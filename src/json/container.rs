@@ -1,5 +1,7 @@
 //! Arrays and objects: walked in place, in the order of the wire.
 
+use core::iter::FusedIterator;
+
 use super::cursor::{Cursor, NonFinite};
 use super::{Str, Value};
 use crate::Limits;
@@ -21,19 +23,19 @@ impl<'a> Object<'a> {
         Self { value }
     }
 
-    /// The object as a value.
+    /// Returns the object as a value.
     #[must_use]
     pub const fn as_value(&self) -> Value<'a> {
         self.value
     }
 
-    /// The members in wire order, a key that is given twice twice.
+    /// Iterates over the members in wire order; a duplicate key comes as often as it was written.
     #[must_use]
     pub fn iter(&self) -> Members<'a> {
         Members(Walk::new(self.value, b'{', b'}'))
     }
 
-    /// The value of `key`, or `None` if there is no such key.
+    /// Returns the value of `key`, or `None` if there is no such key.
     ///
     /// Keys compare unescaped. Of several with one name it is the last, as it
     /// is to Python. The walk is over the whole object.
@@ -45,7 +47,7 @@ impl<'a> Object<'a> {
             .last()
     }
 
-    /// The value of `key`, for which it is an error to be absent.
+    /// Returns the value of `key`, for which it is an error to be absent.
     ///
     /// # Errors
     ///
@@ -55,7 +57,7 @@ impl<'a> Object<'a> {
             .ok_or_else(|| self.value.error(ValueErrorKind::Missing))
     }
 
-    /// Whether it has no members.
+    /// Tells whether it has no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
@@ -88,21 +90,21 @@ impl<'a> Array<'a> {
         Self { value }
     }
 
-    /// The array as a value.
+    /// Returns the array as a value.
     #[must_use]
     pub const fn as_value(&self) -> Value<'a> {
         self.value
     }
 
-    /// The elements in order.
+    /// Iterates over the elements in order.
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
         Elements(Walk::new(self.value, b'[', b']'))
     }
 
-    /// The element at `index`, or `None` past the last. The walk is over the elements before it.
+    /// Returns the element at `index`, or `None` past the last. The walk is over the elements before it.
     #[must_use]
-    pub fn at(&self, index: usize) -> Option<Value<'a>> {
+    pub fn get(&self, index: usize) -> Option<Value<'a>> {
         self.iter().nth(index)
     }
 }
@@ -142,6 +144,10 @@ impl<'a> Iterator for Elements<'a> {
         self.0.next(|_| Ok(())).map(|((), value)| value)
     }
 }
+
+impl FusedIterator for Members<'_> {}
+
+impl FusedIterator for Elements<'_> {}
 
 /// A walk over a container whose syntax was checked before.
 ///
@@ -241,9 +247,9 @@ mod tests {
             .unwrap()
             .as_array()
             .unwrap();
-        let element = array.at(1).unwrap();
+        let element = array.get(1).unwrap();
         assert_eq!(element.offset(), 8);
         assert_eq!(element.as_i64().unwrap_err().offset(), 8);
-        assert!(array.at(2).is_none());
+        assert!(array.get(2).is_none());
     }
 }

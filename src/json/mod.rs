@@ -19,7 +19,7 @@
 //! let object = value.as_object()?;
 //! assert_eq!(object.field("seed")?.as_i64()?, 42);
 //! let scales = object.field("cfg")?.as_object()?.field("scale")?.as_array()?;
-//! assert_eq!(scales.at(0).map(|scale| scale.as_f64()), Some(Ok(7.5)));
+//! assert_eq!(scales.get(0).map(|scale| scale.as_f64()), Some(Ok(7.5)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -25,10 +25,10 @@ use crate::error::{DecodeError, DecodeErrorKind};
 ///     br#"{"tensor_descriptors":[{"field_name":"x","shape":[2],"dtype":"uint8"}]}"#,
 ///     &[1, 2],
 /// ];
-/// let x = decoder.decode(&frames)?.tensor("x").expect("a tensor of that name");
+/// let x = decoder.decode(&frames)?.tensor("x").ok_or("no x")?;
 /// assert!(decoder.decode(&frames[..1]).is_err());
 /// assert_eq!(x.bytes(), [1, 2]); // a view borrows the frames alone
-/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
@@ -38,13 +38,13 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder with the default [`Options`].
+    /// Makes a decoder with the default [`Options`].
     #[must_use]
     pub const fn new() -> Self {
         Self::with_options(Options::new())
     }
 
-    /// A decoder that accepts what `options` say.
+    /// Makes a decoder that accepts what `options` say.
     #[must_use]
     pub const fn with_options(options: Options) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Decoder {
         }
     }
 
-    /// What it accepts.
+    /// Returns what it accepts.
     #[must_use]
     pub const fn options(&self) -> &Options {
         &self.options
@@ -101,9 +101,9 @@ impl Decoder {
 
     /// Doubles the room, since `capacity` descriptors were there and one more.
     fn grow(&mut self, capacity: usize) {
-        let room = capacity
-            .saturating_mul(2)
-            .clamp(16, self.options.limits().descriptors().max(16));
+        // More than `capacity`: at the limit, another error came first.
+        let limit = self.options.limits().descriptors();
+        let room = capacity.saturating_mul(2).max(16).min(limit);
         self.slots.resize(room, Slot::EMPTY);
         self.order.resize(room, Place::EMPTY);
     }

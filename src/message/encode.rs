@@ -16,7 +16,7 @@ use crate::tensor::TensorView;
 /// No tensors, for a message of scalars alone, as error replies are.
 pub const NO_TENSORS: &[Descriptor<'static>] = &[];
 
-/// The length in bytes of the metadata frame for these tensors and scalars.
+/// Returns the length in bytes of the metadata frame for these tensors and scalars.
 ///
 /// # Errors
 ///
@@ -37,12 +37,17 @@ where
 /// `tensors` are [`TensorView`](crate::TensorView)s, or [`Descriptor`]s of
 /// payloads that are elsewhere. The payload frames follow in the same order.
 ///
+/// A reader's [`Limits`](crate::Limits) are its own: a rank over 64, a list index
+/// over 4096, a name over 1024 bytes, scalars nested deeper than 126 levels or
+/// metadata over 1 MiB are written, and refused by a reader with the default caps.
+///
 /// # Errors
 ///
 /// - [`EncodeError::BufferTooSmall`] with the length needed; then `buffer` holds
 ///   zeros, which is no message.
 /// - [`EncodeError::DuplicateField`], [`EncodeError::DuplicateListIndex`],
 ///   [`EncodeError::MixedField`]: no reader could tell the tensors apart.
+/// - [`EncodeError::InvalidName`]: a lone surrogate, which no reader takes for a name.
 /// - [`EncodeError::ScalarsNotAnObject`], and [`EncodeError::KeyType`] and
 ///   [`EncodeError::Serialize`] for serialized scalars.
 ///
@@ -86,7 +91,7 @@ where
         .map_err(|needed| EncodeError::BufferTooSmall { needed, capacity })
 }
 
-/// The metadata frame for these tensors and scalars, in a new vector of just its length.
+/// Returns the metadata frame for these tensors and scalars, in a new vector of just its length.
 ///
 /// # Errors
 ///
@@ -105,7 +110,7 @@ where
     Ok(buffer)
 }
 
-/// The frames of a message in order: the metadata, then the bytes of each tensor.
+/// Returns the frames of a message in order: the metadata, then the bytes of each tensor.
 ///
 /// Without `alloc` they are written down as an array.
 ///
@@ -138,6 +143,11 @@ where
     S: ScalarFields + ?Sized,
 {
     unique::check(tensors)?;
+    for (index, tensor) in tensors.iter().enumerate() {
+        if tensor.as_ref().name().decoded_len().is_err() {
+            return Err(EncodeError::InvalidName { index });
+        }
+    }
     writer.put_raw(br#"{"tensor_descriptors":["#);
     for (index, tensor) in tensors.iter().enumerate() {
         if index > 0 {

@@ -8,7 +8,7 @@ use super::storage::to_usize;
 use crate::tensor::TensorView;
 
 /// What a name stands for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Field<'frame, 'store, F> {
     /// Several tensors.
@@ -33,10 +33,10 @@ pub enum Field<'frame, 'store, F> {
 /// ];
 /// let mut storage = Storage::<4>::new();
 /// let message = Message::decode(&frames, &mut storage)?;
-/// let list = message.list("skip").expect("a list of that name");
+/// let list = message.list("skip").ok_or("no list of that name")?;
 /// let bytes = list.iter().map(|member| member.map(|tensor| tensor.bytes()));
 /// assert!(bytes.eq([Some(&[9][..]), None, Some(&[7, 8][..])]));
-/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TensorList<'frame, 'store, F> {
     message: Message<'frame, 'store, F>,
@@ -49,7 +49,7 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
         Self { message, range }
     }
 
-    /// The length, holes included: the largest index plus 1.
+    /// Returns the length, holes included: the largest index plus 1.
     #[must_use]
     pub fn len(&self) -> usize {
         self.range
@@ -59,19 +59,19 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
             .map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Whether it has no members; a list that a message holds has some.
+    /// Tells whether it has no members; a list that a message holds has some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// How many members there are, holes not counted.
+    /// Returns how many members there are, holes not counted.
     #[must_use]
     pub fn present_len(&self) -> usize {
         self.range.len()
     }
 
-    /// The member at `index`, or `None` in a hole and past the end.
+    /// Returns the member at `index`, or `None` in a hole and past the end.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<TensorView<'frame>> {
         let mut range = self.range.clone();
@@ -86,7 +86,7 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
         None
     }
 
-    /// The members by index, `None` for each hole.
+    /// Iterates over the members by index, `None` for each hole.
     pub fn iter(
         &self,
     ) -> impl Iterator<Item = Option<TensorView<'frame>>> + use<'frame, 'store, F> {
@@ -99,7 +99,7 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
         })
     }
 
-    /// The members with their indices, in ascending order and without the holes.
+    /// Iterates over the members with their indices, in ascending order and without the holes.
     pub fn present(
         &self,
     ) -> impl Iterator<Item = (usize, TensorView<'frame>)> + use<'frame, 'store, F> {

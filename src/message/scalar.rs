@@ -109,6 +109,25 @@ from_numbers! {
     UInt: u128;
 }
 
+impl From<usize> for Scalar<'_> {
+    fn from(value: usize) -> Self {
+        // No target has more than 64 bits of address.
+        Self::Int(i128::try_from(value).unwrap_or(i128::MAX))
+    }
+}
+
+impl From<isize> for Scalar<'_> {
+    fn from(value: isize) -> Self {
+        Self::Int(i128::try_from(value).unwrap_or(i128::MAX))
+    }
+}
+
+impl<'a> From<Object<'a>> for Scalar<'a> {
+    fn from(object: Object<'a>) -> Self {
+        Self::Json(object.as_value())
+    }
+}
+
 impl<'a> From<&'a str> for Scalar<'a> {
     fn from(text: &'a str) -> Self {
         Self::Str(text.into())
@@ -218,8 +237,9 @@ impl ScalarFields for Value<'_> {}
 ///
 /// As Python's `{**scalars, "verified": True}`: a key that is there keeps its
 /// place and gets the new value, the others stand as they came, new keys
-/// follow. Each key of `members` is written, in the worst case compared with
-/// each key that was received.
+/// follow; of several members of one key the last counts.
+///
+/// Costs a walk over what was received for each member, and so is for few of them.
 ///
 /// # Examples
 ///
@@ -241,7 +261,7 @@ pub struct Updated<'a> {
 }
 
 impl<'a> Updated<'a> {
-    /// The scalars of `received`, with `members` in place of those of the same key.
+    /// Makes the scalars of `received`, with `members` in place of those of the same key.
     #[must_use]
     pub const fn new(received: Object<'a>, members: &'a [(&'a str, Scalar<'a>)]) -> Self {
         Self { received, members }
@@ -251,15 +271,20 @@ impl<'a> Updated<'a> {
 impl private::ScalarFields for Updated<'_> {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
         let received = self.received.iter().map(|(key, value)| {
-            let update = self.members.iter().find(|(name, _)| key == *name);
-            (
-                key,
-                update.map_or(Scalar::Json(value), |(_, update)| *update),
-            )
+            let update = self.members.iter().rev().find(|(name, _)| key == *name);
+            let value = update.map_or(Scalar::Json(value), |(_, update)| *update);
+            (key, value)
         });
-        let is_new = |name: &str| self.received.iter().all(|(key, _)| key != name);
-        let added = self.members.iter().filter(|(name, _)| is_new(name));
-        let added = added.map(|&(name, value)| (name.into(), value));
+        let added = self
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(index, (name, _))| {
+                let mut later = self.members.iter().skip(index.saturating_add(1));
+                later.all(|(later, _)| later != name)
+                    && self.received.iter().all(|(key, _)| key != *name)
+            });
+        let added = added.map(|(_, &(name, value))| (name.into(), value));
         put_members(received.chain(added), writer);
         Ok(())
     }
@@ -341,5 +366,36 @@ mod tests {
         let result = encode_into(NO_TENSORS, &Serialized("{"), &mut buffer);
         assert_eq!(result.map(|text| text.len()), refused);
         assert!(!buffer.contains(&b'{'));
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod updated_tests {
+    use super::*;
+    use crate::message::{NO_TENSORS, encode_to_vec};
+    use std::string::String;
+
+    fn updated(received: &str, members: &[(&str, Scalar<'_>)]) -> String {
+        let received = Value::parse(received.as_bytes()).unwrap();
+        let scalars = Updated::new(received.as_object().unwrap(), members);
+        let text = String::from_utf8(encode_to_vec(NO_TENSORS, &scalars).unwrap()).unwrap();
+        let scalars = text.strip_prefix(r#"{"tensor_descriptors":[],"scalar_fields":"#);
+        scalars.unwrap().strip_suffix('}').unwrap().into()
+    }
+
+    #[test]
+    fn members_are_set_as_python_sets_them() {
+        let set = |key, value: i64| (key, Scalar::from(value));
+        assert_eq!(updated("{}", &[]), "{}");
+        assert_eq!(updated("{}", &[set("a", 1)]), r#"{"a":1}"#);
+        assert_eq!(
+            updated(r#"{"a":1,"b":2}"#, &[set("a", 3)]),
+            r#"{"a":3,"b":2}"#
+        );
+        assert_eq!(updated(r#"{"\u0061":1}"#, &[set("a", 2)]), r#"{"a":2}"#);
+        let twice = [set("a", 2), set("a", 3), set("b", 4), set("b", 5)];
+        assert_eq!(updated(r#"{"a":1}"#, &twice), r#"{"a":3,"b":5}"#);
+        let kept = r#"{"x":NaN,"y":[1.50,{}],"\ud800":1}"#;
+        assert_eq!(updated(kept, &[]), kept);
     }
 }

@@ -50,10 +50,9 @@ impl Filter {
 
     /// Inserts a tensor, and says whether nothing in conflict with it is there.
     fn insert(&mut self, tensor: &Descriptor<'_>) -> bool {
-        // FNV-1a over the code points, so that every spelling of a name is one.
-        let name = tensor.name().code_points().fold(0xcbf2_9ce4_8422_2325, mix);
-        let plain = mix(name, 0x11_0000);
-        let list = mix(name, 0x11_0001);
+        let name = u64::from(tensor.name().fingerprint());
+        let plain = mix(name, 0);
+        let list = mix(name, 1);
         match tensor.list_index() {
             None => {
                 let unseen = !self.contains(plain) && !self.contains(list);
@@ -61,7 +60,7 @@ impl Filter {
                 unseen
             }
             Some(index) => {
-                let member = mix(mix(name, 0x11_0002), index);
+                let member = mix(mix(name, 2), index);
                 let unseen = !self.contains(plain) && !self.contains(member);
                 self.set(list);
                 self.set(member);
@@ -87,14 +86,11 @@ impl Filter {
     }
 }
 
-const fn mix_word(hash: u64, value: u64) -> u64 {
-    (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3)
-}
-
+/// Takes a number into a hash.
 fn mix(hash: u64, value: u32) -> u64 {
-    // A second round spreads the high half into the low bits.
-    let mixed = mix_word(hash, u64::from(value));
-    mixed ^ (mixed >> 29)
+    // The product spreads each bit upwards, the shift brings it down again.
+    let mixed = (hash ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 32)
 }
 
 /// Two places of a hash: word and bit.
@@ -104,4 +100,50 @@ fn bits(hash: u64) -> [(usize, u32); 2] {
         (usize::from(bits >> 6), u32::from(bits & 63))
     };
     [place(hash), place(hash >> 32)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use std::format;
+    use std::string::String;
+    use std::vec::Vec;
+
+    fn check_places(places: &[(String, Option<u32>)]) -> Result<(), EncodeError> {
+        let tensors: Vec<_> = places
+            .iter()
+            .map(|(name, list_index)| {
+                let tensor = Descriptor::new(name, DType::UInt8, &[1]).unwrap();
+                match list_index {
+                    Some(index) => tensor.with_list_index(*index),
+                    None => tensor,
+                }
+            })
+            .collect();
+        check(&tensors)
+    }
+
+    #[test]
+    fn conflicts_are_found_however_many_tensors_there_are() {
+        for count in [2, PAIRWISE, PAIRWISE + 1, 200, 4096] {
+            let plain: Vec<_> = (0..count).map(|i| (format!("t{i}"), None)).collect();
+            let list: Vec<_> = (0..count as u32).map(|i| ("t".into(), Some(i))).collect();
+            assert_eq!(check_places(&plain), Ok(()));
+            assert_eq!(check_places(&list), Ok(()));
+            let index = count;
+            for first in [0, count / 2, count - 1] {
+                let with = |places: &[_], last| check_places(&[places, &[last]].concat());
+                let (name, _) = plain[first].clone();
+                let duplicate = EncodeError::DuplicateField { index };
+                assert_eq!(with(&plain, (name.clone(), None)), Err(duplicate));
+                let mixed = Err(EncodeError::MixedField { index });
+                assert_eq!(with(&plain, (name, Some(0))), mixed);
+                assert_eq!(with(&list, ("t".into(), None)), mixed);
+                let duplicate = EncodeError::DuplicateListIndex { index };
+                let last = ("t".into(), Some(first as u32));
+                assert_eq!(with(&list, last), Err(duplicate));
+            }
+        }
+    }
 }

@@ -57,7 +57,7 @@ impl<'a> Descriptor<'a> {
         }
     }
 
-    /// The same, as member `index` of the list of its name.
+    /// Returns the same, as member `index` of the list of its name.
     ///
     /// Peers cap the index, this crate at [`Limits::list_index`](crate::Limits::list_index).
     #[must_use]
@@ -76,37 +76,37 @@ impl<'a> Descriptor<'a> {
         }
     }
 
-    /// The field's name.
+    /// Returns the field's name.
     #[must_use]
     pub const fn name(&self) -> Str<'a> {
         self.name
     }
 
-    /// The place in the list of its name, or `None` for a plain tensor.
+    /// Returns the place in the list of its name, or `None` for a plain tensor.
     #[must_use]
     pub const fn list_index(&self) -> Option<u32> {
         self.list_index
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     #[must_use]
     pub const fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The shape.
+    /// Returns the shape.
     #[must_use]
     pub const fn shape(&self) -> Shape<'a> {
         self.shape
     }
 
-    /// The number of elements: the product of the dimensions, 1 if there are none.
+    /// Returns the number of elements: the product of the dimensions, 1 if there are none.
     #[must_use]
     pub const fn element_count(&self) -> usize {
         self.layout.elements
     }
 
-    /// The size of the payload in bytes.
+    /// Returns the size of the payload in bytes.
     #[must_use]
     pub const fn byte_len(&self) -> usize {
         self.layout.byte_len
