@@ -298,7 +298,7 @@ pub fn value(document: &str, value: Value<'_>, node: &Node<'_>) {
             for (element, item) in array.iter().zip(items) {
                 self::value(document, element, item);
             }
-            assert!(array.at(items.len()).is_none());
+            assert!(array.get(items.len()).is_none());
         }
         Json::Object(members) => {
             let object = value.as_object().unwrap();

@@ -369,16 +369,18 @@ mod tests {
     }
 }
 
-#[cfg(all(test, feature = "alloc"))]
+#[cfg(test)]
 mod updated_tests {
     use super::*;
-    use crate::message::{NO_TENSORS, encode_to_vec};
+    use crate::message::{NO_TENSORS, encode_into};
     use std::string::String;
 
     fn updated(received: &str, members: &[(&str, Scalar<'_>)]) -> String {
         let received = Value::parse(received.as_bytes()).unwrap();
         let scalars = Updated::new(received.as_object().unwrap(), members);
-        let text = String::from_utf8(encode_to_vec(NO_TENSORS, &scalars).unwrap()).unwrap();
+        let mut buffer = [0; 256];
+        let text = encode_into(NO_TENSORS, &scalars, &mut buffer).unwrap();
+        let text = core::str::from_utf8(text).unwrap();
         let scalars = text.strip_prefix(r#"{"tensor_descriptors":[],"scalar_fields":"#);
         scalars.unwrap().strip_suffix('}').unwrap().into()
     }
