@@ -22,6 +22,20 @@
 //! This is the format of sglang's disaggregated diffusion transport
 //! (`transport/codec.py`, release 0.5.23).
 //!
+//! # Untrusted input
+//!
+//! Everything is validated before anything is handed out; a failed decode hands
+//! out nothing and changes nothing. The work is linear in the bytes of the
+//! metadata, but for finding two tensors of one place: that is a sort, n log n
+//! comparisons of at most [`Limits::descriptors`](crate::Limits::descriptors)
+//! names.
+//!
+//! Names, dimensions and scalars are read again from the frame when they are
+//! asked for. So frames must not change while they are borrowed, which safe Rust
+//! sees to. From memory that another process can still write to, copy the
+//! metadata before decoding, and a payload before looking at it as anything but
+//! plain numbers.
+//!
 //! # Where the Python reader differs
 //!
 //! What it takes and this crate refuses, each with its reason:
@@ -35,13 +49,15 @@
 //! | one name twice, one list index twice | the last wins | `DuplicateField`, `DuplicateListIndex` | two readers would disagree on which |
 //! | a name both plain and list | writes one tensor into the other | `MixedField` | corruption |
 //! | a schema key twice | the last wins | `DuplicateKey` | two readers would disagree on which |
-//! | `field_name` null or a number | a key of that type | `WrongType` | names are text |
+//! | `field_name` null or a number (its writer emits an integer name if given one) | a key of that type | `WrongType` | names are text |
 //! | a lone surrogate in a name | a string that no UTF-8 holds | `InvalidName` | names are text |
 //! | rank over 64 | any | `RankLimit` | where numpy 2 stops |
+//! | metadata over 1 MiB, more than 4096 descriptors, a name over 1024 bytes | any | `MetadataLimit`, `DescriptorLimit`, `NameLimit` | bounded work; [`Limits`](crate::Limits) move the caps |
+//! | a byte other than 0 and 1 in a `bool` tensor | true | `CastError::InvalidBool` from typed views, not from decoding | no such Rust `bool` |
 //! | dimensions whose product without zeros overflows | some accepted | `ShapeOverflow` | no strides fit |
 //! | UTF-16, UTF-32, a byte order mark | detected | `InvalidUtf8`, `Syntax` | one encoding |
 //! | a surrogate as raw bytes (`ED A0 80`) | decoded | `InvalidUtf8` | UTF-8 has none; Python's writer escapes them |
-//! | `NaN`, `Infinity` outside the scalars | numbers | `Syntax`, `NonFinite`, `WrongType` | no writer emits them there |
+//! | `NaN`, `Infinity` outside the scalars | numbers | `NonFinite`, `WrongType`, `BadDim` | no writer emits them there |
 //! | nesting over 128 levels | to about 1000 | `DepthLimit` | bounded stack |
 //! | `scalar_fields` null or a list (the Python writer emits a non-empty list if given one) | handed on | `WrongType` | names lead to scalars |
 //! | `tensor_descriptors` `{}` | no tensors | `WrongType` | exact types |
@@ -52,6 +68,7 @@
 //! |---|---|---|---|
 //! | a zero in the shape (before 0.5.23) | fails | an empty view | its own writer emits it |
 //! | integers of more than 4300 digits among the scalars | fails | raw text | nothing is converted unasked |
+//! | `complex64`, `complex128` (before 0.5.23) | unknown | tensors | its newer writer emits them |
 //! | `uint16`, `uint32`, `uint64`, `float8_*` | unknown | tensors | torch has them; [`Options::with_generation`] refuses them again |
 
 mod decode;
@@ -91,7 +108,8 @@ pub enum MessageKind<'frame> {
         /// Frame 1, one JSON object; frames past it are ignored.
         payload: &'frame [u8],
     },
-    /// Neither: the format has no such message.
+    /// Neither, such as the work that reaches an encoder, `[request_id, pickle]`:
+    /// opaque bytes, to be passed on and never to be unpickled.
     Other,
     /// A tensor message, if it decodes: frame 0 starts a JSON object.
     Tensors,
