@@ -209,6 +209,9 @@ impl fmt::Display for DType {
 
 /// Which peers know a dtype; each generation knows those before it.
 ///
+/// Encoding writes any dtype: a sender to old peers looks at
+/// [`DType::generation`] first.
+///
 /// A gateway in front of old Python peers decodes with
 /// [`Options::with_generation`](crate::message::Options::with_generation), so
 /// that it does not pass on what they cannot read.

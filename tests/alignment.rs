@@ -344,7 +344,8 @@ mod frames {
             .map(|index| {
                 let (dtype, _) = TABLE[index / COUNTS.len()];
                 let shape = &shapes[index];
-                TensorView::from_bytes(&names[index], dtype, shape, &payloads[index]).unwrap()
+                TensorView::from_bytes(names[index].as_str(), dtype, shape, &payloads[index])
+                    .unwrap()
             })
             .collect();
         let scalars = [("request_id", Scalar::from("alignment"))];

@@ -105,7 +105,8 @@ pub const CONTROL_MARKER: &[u8] = b"__transfer__";
 pub enum MessageKind<'frame> {
     /// A control message of the transfer protocol.
     Control {
-        /// Frame 1, one JSON object; frames past it are ignored.
+        /// Frame 1, unchecked, which is to be one JSON object; empty if there is
+        /// none. Frames past it are ignored.
         payload: &'frame [u8],
     },
     /// Neither, such as the work that reaches an encoder, `[request_id, pickle]`:
@@ -134,11 +135,8 @@ pub fn classify<F: AsRef<[u8]>>(frames: &[F]) -> MessageKind<'_> {
     let mut frames = frames.iter().map(AsRef::as_ref);
     let first = frames.next().unwrap_or_default();
     if first == CONTROL_MARKER {
-        return frames
-            .next()
-            .map_or(MessageKind::Other, |payload| MessageKind::Control {
-                payload,
-            });
+        let payload = frames.next().unwrap_or_default();
+        return MessageKind::Control { payload };
     }
     let mut bytes = first.iter();
     match bytes.find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {

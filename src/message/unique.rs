@@ -114,7 +114,7 @@ mod tests {
         let tensors: Vec<_> = places
             .iter()
             .map(|(name, list_index)| {
-                let tensor = Descriptor::new(name, DType::UInt8, &[1]).unwrap();
+                let tensor = Descriptor::new(name.as_str(), DType::UInt8, &[1]).unwrap();
                 match list_index {
                     Some(index) => tensor.with_list_index(*index),
                     None => tensor,
