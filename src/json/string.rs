@@ -3,6 +3,7 @@
 use core::cmp::Ordering;
 use core::fmt;
 
+use super::fingerprint::Fingerprint;
 use crate::error::{ValueError, ValueErrorKind};
 
 /// A string of a JSON text, still escaped, or a plain text on its way into one.
@@ -309,69 +310,6 @@ impl Iterator for CodePoints<'_> {
         let next = chars.next()?;
         self.rest = chars.as_str();
         Some(u32::from(next))
-    }
-}
-
-/// A hash that takes eight bytes at a time, wherever the text is cut.
-struct Fingerprint {
-    hash: u64,
-    /// The last eight bytes, the newest on top.
-    window: u64,
-    length: usize,
-}
-
-impl Fingerprint {
-    const fn new() -> Self {
-        Self {
-            hash: 0,
-            window: 0,
-            length: 0,
-        }
-    }
-
-    /// Takes all there is, and is faster than taking it in pieces.
-    #[inline]
-    fn push_all(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            self.mix(u64::from_le_bytes(*word));
-        }
-        self.length = bytes.len();
-        match bytes.last_chunk::<8>() {
-            Some(last) => self.window = u64::from_le_bytes(*last),
-            None => rest.iter().for_each(|&byte| self.slide(byte)),
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.slide(byte);
-            self.length = self.length.saturating_add(1);
-            if self.length & 7 == 0 {
-                self.mix(self.window);
-            }
-        }
-    }
-
-    #[inline]
-    fn slide(&mut self, byte: u8) {
-        self.window = (self.window >> 8) | (u64::from(byte) << 56);
-    }
-
-    #[inline]
-    fn mix(&mut self, word: u64) {
-        // The product spreads each bit upwards, the shift brings it down again.
-        let mixed = (self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash = mixed ^ (mixed >> 32);
-    }
-
-    #[inline]
-    fn finish(mut self) -> u32 {
-        self.mix(self.window);
-        self.mix(u64::try_from(self.length).unwrap_or(u64::MAX));
-        let [a, b, c, d, ..] = self.hash.to_be_bytes();
-        u32::from_be_bytes([a, b, c, d])
     }
 }
 
