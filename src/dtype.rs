@@ -89,7 +89,6 @@ impl DType {
         Self::from_name_bytes(name.as_bytes())
     }
 
-    #[inline]
     pub(crate) fn from_name_bytes(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"bfloat16" => Self::BFloat16,
@@ -114,6 +113,43 @@ impl DType {
             b"uint8" => Self::UInt8,
             _ => return None,
         })
+    }
+
+    /// The dtype whose name is next, as far as the quote, and what follows.
+    ///
+    /// The common names are told by one word, which for short ones goes on to
+    /// what Python writes next; they are taken only where that stands there.
+    #[inline(always)]
+    pub(crate) fn strip_prefix(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        const fn word(text: &[u8; 8]) -> u64 {
+            u64::from_le_bytes(*text)
+        }
+        const BFLOAT16: u64 = word(b"bfloat16");
+        const BOOL: u64 = word(br#"bool","l"#);
+        const FLOAT16: u64 = word(br#"float16""#);
+        const FLOAT32: u64 = word(br#"float32""#);
+        const FLOAT64: u64 = word(br#"float64""#);
+        const INT32: u64 = word(br#"int32",""#);
+        const INT64: u64 = word(br#"int64",""#);
+        const INT8: u64 = word(br#"int8","l"#);
+        const UINT8: u64 = word(br#"uint8",""#);
+        let (dtype, length) = match word(bytes.first_chunk()?) {
+            BFLOAT16 => (Self::BFloat16, 8),
+            BOOL => (Self::Bool, 4),
+            FLOAT16 => (Self::Float16, 7),
+            FLOAT32 => (Self::Float32, 7),
+            FLOAT64 => (Self::Float64, 7),
+            INT32 => (Self::Int32, 5),
+            INT64 => (Self::Int64, 5),
+            INT8 => (Self::Int8, 4),
+            UINT8 => (Self::UInt8, 5),
+            _ => {
+                // The longest name has 15 bytes.
+                let length = bytes.iter().take(16).position(|&byte| byte == b'"')?;
+                (Self::from_name_bytes(bytes.get(..length)?)?, length)
+            }
+        };
+        Some((dtype, bytes.get(length..)?))
     }
 
     /// Its name on the wire.

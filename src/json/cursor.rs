@@ -3,6 +3,9 @@
 //! The text is known to be UTF-8, so a token that starts and ends at ASCII
 //! bytes is a `str`. Strings are scanned a word of eight bytes at a time.
 
+use super::scan::{
+    past_digits, past_plain_members, past_plain_number, past_plain_string, plain_run, starts_white,
+};
 use super::{Str, ValueType};
 use crate::Limits;
 use crate::error::{DecodeError, DecodeErrorKind, SyntaxError};
@@ -76,8 +79,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// What stands here cannot stand here.
+    ///
+    /// Takes a copy, so that the cursor can stay in registers.
     #[cold]
-    pub(crate) fn unexpected(&self) -> DecodeError {
+    pub(crate) fn unexpected(self) -> DecodeError {
         self.syntax(match self.peek() {
             Some(found) => SyntaxError::UnexpectedByte { found },
             None => SyntaxError::UnexpectedEnd,
@@ -337,9 +342,20 @@ impl<'a> Cursor<'a> {
         self.out_of_line(|cursor| cursor.take_any_key().map(drop))
     }
 
+    /// At a key: goes past plain members, or else past the key alone; says which.
+    #[inline(always)]
+    fn skip_plain_members(&mut self) -> Result<bool, DecodeError> {
+        if let Some(rest) = past_plain_members(self.rest) {
+            self.rest = rest;
+            return Ok(true);
+        }
+        self.skip_key()?;
+        Ok(false)
+    }
+
     /// Does what is rare on a copy, so that a cursor can stay in registers.
     #[inline(always)]
-    fn out_of_line<R>(
+    pub(crate) fn out_of_line<R>(
         &mut self,
         rare: impl FnOnce(&mut Self) -> Result<R, DecodeError>,
     ) -> Result<R, DecodeError> {
@@ -407,7 +423,7 @@ impl<'a> Cursor<'a> {
             self.rest = after;
             return Ok(key);
         }
-        self.take_any_key()
+        self.out_of_line(Self::take_any_key)
     }
 
     #[inline(never)]
@@ -423,19 +439,48 @@ impl<'a> Cursor<'a> {
     ///
     /// `depth` containers are open around it. The ones inside are kept as one
     /// bit each, so that no input makes the stack grow.
+    #[inline(always)]
     pub(crate) fn skip_value(
         &mut self,
         depth: usize,
         limits: &Limits,
         non_finite: NonFinite,
     ) -> Result<(), DecodeError> {
+        // An object of plain members, as scalars mostly are, opens one level.
+        if depth < limits.depth()
+            && let [b'{', members @ ..] = self.rest
+            && let Some(rest) = past_plain_members(members)
+        {
+            if let [b'}', rest @ ..] = rest {
+                self.rest = rest;
+                return Ok(());
+            }
+            return self
+                .out_of_line(|cursor| cursor.skip_any_value(rest, 1, depth, limits, non_finite));
+        }
+        self.out_of_line(|cursor| cursor.skip_any_value(cursor.rest, 0, depth, limits, non_finite))
+    }
+
+    /// Goes on with [`skip_value`](Self::skip_value) at `rest`: at the value,
+    /// or, with one level open, after a value of its members.
+    #[inline(never)]
+    fn skip_any_value(
+        &mut self,
+        rest: &'a [u8],
+        mut levels: usize,
+        depth: usize,
+        limits: &Limits,
+        non_finite: NonFinite,
+    ) -> Result<(), DecodeError> {
         let mut cursor = *self;
+        cursor.rest = rest;
         // The lowest bit says whether the innermost container is an object.
-        let mut open: u128 = 0;
-        let mut levels: usize = 0;
+        let mut open: u128 = 1;
+        let mut ended = levels > 0;
         let room = limits.depth().saturating_sub(depth);
         loop {
             match cursor.peek() {
+                _ if ended => ended = false,
                 Some(b'"') => cursor.skip_string()?,
                 Some(b'-' | b'0'..=b'9' | b'N' | b'I') => cursor.skip_number(non_finite)?,
                 Some(byte @ (b'{' | b'[')) => {
@@ -449,10 +494,9 @@ impl<'a> Cursor<'a> {
                     if !cursor.take_if(if object { b'}' } else { b']' }) {
                         levels = levels.saturating_add(1);
                         open = (open << 1) | u128::from(object);
-                        if object {
-                            cursor.skip_key()?;
+                        if !object || !cursor.skip_plain_members()? {
+                            continue;
                         }
-                        continue;
                     }
                 }
                 Some(b't') => cursor.out_of_line(|cursor| cursor.take_literal(b"true"))?,
@@ -468,10 +512,10 @@ impl<'a> Cursor<'a> {
                 }
                 let object = open & 1 == 1;
                 if cursor.take_separator(if object { b'}' } else { b']' })? {
-                    if object {
-                        cursor.skip_key()?;
+                    if !object || !cursor.skip_plain_members()? {
+                        break;
                     }
-                    break;
+                    continue;
                 }
                 open >>= 1;
                 levels = levels.saturating_sub(1);
@@ -480,106 +524,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-#[inline]
-const fn starts_white(bytes: &[u8]) -> bool {
-    matches!(bytes, [b' ' | b'\t' | b'\n' | b'\r', ..])
-}
-
-/// What follows the string here, or `None` if it has escapes or is none.
-#[inline(always)]
-fn past_plain_string(bytes: &[u8]) -> Option<&[u8]> {
-    let [b'"', rest @ ..] = bytes else {
-        return None;
-    };
-    match rest.get(plain_run(rest)..)? {
-        [b'"', rest @ ..] => Some(rest),
-        _ => None,
-    }
-}
-
-/// What follows the number here, or `None` if it has an exponent or is none.
-#[inline(always)]
-fn past_plain_number(bytes: &[u8]) -> Option<&[u8]> {
-    let rest = match bytes {
-        [b'-', rest @ ..] => rest,
-        _ => bytes,
-    };
-    let rest = match rest {
-        [b'1'..=b'9', rest @ ..] => past_digits(rest),
-        [b'0', rest @ ..] => rest,
-        _ => return None,
-    };
-    let rest = match rest {
-        [b'.', b'0'..=b'9', rest @ ..] => past_digits(rest),
-        _ => rest,
-    };
-    match rest {
-        [b'0'..=b'9' | b'.' | b'e' | b'E', ..] => None,
-        _ => Some(rest),
-    }
-}
-
-#[inline]
-fn past_digits(bytes: &[u8]) -> &[u8] {
-    let mut rest = bytes;
-    while let [b'0'..=b'9', tail @ ..] = rest {
-        rest = tail;
-    }
-    rest
-}
-
-/// How many bytes at the start of `bytes` are neither `"` nor `\` nor a control character.
-#[inline]
-pub(crate) fn plain_run(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; 8]);
-    const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
-
-    let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        // In each term the lowest high bit set marks the first byte sought, or
-        // one that is not ASCII: a borrow only runs from such a byte upwards.
-        let quote = (word ^ QUOTES).wrapping_sub(ONES);
-        let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES);
-        let control = word.wrapping_sub(SPACES);
-        let found = (quote | backslash | control) & !word & HIGHS;
-        if found != 0 {
-            let index = usize::try_from(found.trailing_zeros() >> 3).unwrap_or_default();
-            return bytes.len().saturating_sub(rest.len()).saturating_add(index);
-        }
-        rest = tail;
-    }
-    let tail = rest
-        .iter()
-        .take_while(|&&byte| byte >= b' ' && byte != b'"' && byte != b'\\')
-        .count();
-    bytes.len().saturating_sub(rest.len()).saturating_add(tail)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec;
-
-    #[test]
-    fn a_run_ends_at_the_first_special_byte_wherever_it_lies() {
-        for special in (0..=255_u8).filter(|&b| b < 0x20 || b == b'"' || b == b'\\') {
-            for length in 0..40 {
-                for filler in [
-                    b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff, 0xa2, 0xdc,
-                ] {
-                    let mut bytes = vec![filler; length];
-                    assert_eq!(plain_run(&bytes), length);
-                    bytes.push(special);
-                    bytes.extend([b'"', b'\\', 0, filler]);
-                    assert_eq!(plain_run(&bytes), length, "{special} after {filler}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn what_fails_leaves_the_cursor_where_it_was() {

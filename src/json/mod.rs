@@ -27,7 +27,9 @@ mod container;
 pub(crate) mod cursor;
 #[cfg(feature = "serde")]
 mod de;
+mod fingerprint;
 mod number;
+pub(crate) mod scan;
 #[cfg(feature = "serde")]
 pub(crate) mod ser;
 #[cfg(feature = "simd-json")]

@@ -3,6 +3,7 @@
 use core::cmp::Ordering;
 use core::fmt;
 
+use super::fingerprint::Fingerprint;
 use crate::error::{ValueError, ValueErrorKind};
 
 /// A string of a JSON text, still escaped, or a plain text on its way into one.
@@ -216,7 +217,14 @@ impl PartialEq<&str> for Str<'_> {
 /// By code points, which is also the order of the UTF-8 bytes.
 impl Ord for Str<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        if self.escaped || other.escaped {
+        if self.escaped && other.escaped {
+            let shared = shared_escaped(self.text, other.text);
+            let after = |text: &Self| CodePoints {
+                rest: text.text.get(shared..).unwrap_or_default(),
+                escaped: true,
+            };
+            after(self).cmp(after(other))
+        } else if self.escaped || other.escaped {
             self.code_points().cmp(other.code_points())
         } else {
             self.text.cmp(other.text)
@@ -279,13 +287,18 @@ impl CodePoints<'_> {
     }
 
     fn unicode_escape(&self) -> Option<(u32, usize)> {
+        let bytes = self.rest.as_bytes();
         let unit = |at: usize| {
-            let digits = self.rest.get(at..at.checked_add(4)?)?;
-            u32::from_str_radix(digits, 16).ok()
+            let digits = bytes.get(at..)?.first_chunk::<4>()?;
+            Some(digits.iter().fold(0, |unit, &digit| {
+                // Known to be a hexadecimal digit; of those, letters have bit 6.
+                let letter = u32::from(digit >> 6).wrapping_mul(9);
+                (unit << 4) | (u32::from(digit & 0x0f).wrapping_add(letter))
+            }))
         };
         let high = unit(2)?;
         if let 0xd800..=0xdbff = high
-            && self.rest.get(6..8) == Some("\\u")
+            && bytes.get(6..8) == Some(b"\\u")
             && let Some(low @ 0xdc00..=0xdfff) = unit(8)
         {
             // Both are in range, so neither difference wraps.
@@ -312,67 +325,45 @@ impl Iterator for CodePoints<'_> {
     }
 }
 
-/// A hash that takes eight bytes at a time, wherever the text is cut.
-struct Fingerprint {
-    hash: u64,
-    /// The last eight bytes, the newest on top.
-    window: u64,
-    length: usize,
-}
-
-impl Fingerprint {
-    const fn new() -> Self {
-        Self {
-            hash: 0,
-            window: 0,
-            length: 0,
-        }
+/// The length of a start that two escaped texts share; no code point goes across its end.
+///
+/// Names made to be alike are compared by the word so, not by the escape.
+fn shared_escaped(a: &str, b: &str) -> usize {
+    let (words, _) = a.as_bytes().as_chunks::<8>();
+    let (others, _) = b.as_bytes().as_chunks::<8>();
+    let same = words.iter().zip(others).take_while(|(a, b)| a == b).count();
+    let text = a.as_bytes();
+    let mut end = same.wrapping_mul(8);
+    // A pair of surrogates, the longest there is, takes twelve bytes.
+    while let start = end.saturating_sub(12)
+        && let Some(tail) = text.get(start..end)
+        && let Some(index) = tail.iter().rposition(|&byte| byte == b'\\')
+    {
+        // Backslashes in a row are escapes of two each; it may be the second of one.
+        let last = start.wrapping_add(index);
+        let before = text.get(..last).unwrap_or_default();
+        let row = before.iter().rev().take_while(|&&byte| byte == b'\\');
+        end = last.wrapping_sub(row.count() & 1);
+        let before = text.get(..end).unwrap_or_default();
+        let Some(
+            [
+                b'\\',
+                b'u',
+                b'd' | b'D',
+                b'8' | b'9' | b'a' | b'b' | b'A' | b'B',
+                _,
+                _,
+            ],
+        ) = before.last_chunk()
+        else {
+            return end;
+        };
+        // A high surrogate, which belongs to what follows: back to where it starts.
+        end = end.wrapping_sub(5);
     }
-
-    /// Takes all there is, and is faster than taking it in pieces.
-    #[inline]
-    fn push_all(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            self.mix(u64::from_le_bytes(*word));
-        }
-        self.length = bytes.len();
-        match bytes.last_chunk::<8>() {
-            Some(last) => self.window = u64::from_le_bytes(*last),
-            None => rest.iter().for_each(|&byte| self.slide(byte)),
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.slide(byte);
-            self.length = self.length.saturating_add(1);
-            if self.length & 7 == 0 {
-                self.mix(self.window);
-            }
-        }
-    }
-
-    #[inline]
-    fn slide(&mut self, byte: u8) {
-        self.window = (self.window >> 8) | (u64::from(byte) << 56);
-    }
-
-    #[inline]
-    fn mix(&mut self, word: u64) {
-        // The product spreads each bit upwards, the shift brings it down again.
-        let mixed = (self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash = mixed ^ (mixed >> 32);
-    }
-
-    #[inline]
-    fn finish(mut self) -> u32 {
-        self.mix(self.window);
-        self.mix(u64::try_from(self.length).unwrap_or(u64::MAX));
-        let [a, b, c, d, ..] = self.hash.to_be_bytes();
-        u32::from_be_bytes([a, b, c, d])
-    }
+    let mut ends = (0..=end).rev();
+    ends.find(|&end| a.is_char_boundary(end))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -411,6 +402,41 @@ mod tests {
         assert!(escaped(r"\u0061b") < Str::from("ac"));
         assert!(escaped(r"\ud83d\ude00") > Str::from("\u{ffff}"));
         assert!(Str::from(r"\u0061") != "a");
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_code_points_wherever_texts_part() {
+        let tokens = [
+            "a",
+            "é",
+            "日",
+            r"\\",
+            r"\n",
+            r"\u00e9",
+            r"\u00E9",
+            r"\ud83d",
+            r"\uD83D\ude00",
+            r"\ude00",
+            "ud83d",
+        ];
+        let mut state: u32 = 1;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            usize::try_from(state >> 8).unwrap() % below
+        };
+        for _ in 0..20_000 {
+            let mut text = |count: usize| -> std::string::String {
+                (0..count).map(|_| tokens[random(tokens.len())]).collect()
+            };
+            let start = text(8);
+            let [a, b] = [text(3), text(3)].map(|end| format!("{start}{end}"));
+            let points = |text| escaped(text).code_points().collect::<Vec<_>>();
+            assert_eq!(
+                escaped(&a).cmp(&escaped(&b)),
+                points(&a).cmp(&points(&b)),
+                "{a} {b}"
+            );
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::fields::{Field, TensorList};
 use super::options::Options;
 use super::order::Order;
 use super::schema::{self, Parsed};
-use super::storage::{Slot, Storage, Table};
+use super::storage::{Storage, Table};
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Object;
 use crate::tensor::{Descriptor, TensorView};
@@ -37,9 +37,10 @@ use crate::tensor::{Descriptor, TensorView};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Metadata<'frame, 'store> {
-    parsed: Parsed<'frame>,
-    /// In wire order.
-    slots: &'store [Slot],
+    scalars: Object<'frame>,
+    /// Where the list of descriptors starts.
+    list_at: usize,
+    tensor_bytes: usize,
     order: Order<'frame, 'store>,
 }
 
@@ -55,28 +56,29 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
     }
 
     /// Sorts the descriptors of `parsed`, and refuses two of one place.
+    #[inline(always)]
     pub(crate) fn index(parsed: Parsed<'frame>, table: Table<'store>) -> Result<Self, DecodeError> {
         let Table { slots, order } = table;
         let slots = slots.get(..parsed.count).unwrap_or_default();
         let order = order.get_mut(..parsed.count).unwrap_or_default();
-        let order = Order::sort(parsed.text, slots, order)?;
         Ok(Metadata {
-            parsed,
-            slots,
-            order,
+            scalars: parsed.scalars,
+            list_at: parsed.list_at,
+            tensor_bytes: parsed.tensor_bytes,
+            order: Order::sort(parsed.text, slots, order)?,
         })
     }
 
     /// The number of tensors.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.slots.len()
+        self.order.slots().len()
     }
 
     /// Whether there are no tensors; error replies have none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.order.slots().is_empty()
     }
 
     /// What is said of the tensors, in wire order.
@@ -84,34 +86,37 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         &self,
     ) -> impl ExactSizeIterator<Item = Descriptor<'frame>> + DoubleEndedIterator + use<'frame, 'store>
     {
-        let text = self.parsed.text;
-        self.slots.iter().map(move |slot| slot.descriptor(text))
+        let text = self.order.text();
+        self.order
+            .slots()
+            .iter()
+            .map(move |slot| slot.descriptor(text))
     }
 
     /// What is said of the tensor at `index` in wire order, whose payload is frame `index + 1`.
     #[must_use]
     pub fn descriptor(&self, index: usize) -> Option<Descriptor<'frame>> {
-        Some(self.slots.get(index)?.descriptor(self.parsed.text))
+        Some(self.order.slots().get(index)?.descriptor(self.order.text()))
     }
 
     /// The place in wire order of the plain tensor of this name.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         let index = self.order.wire_index(self.order.range(name).next()?)?;
-        let slot = self.slots.get(index)?;
+        let slot = self.order.slots().get(index)?;
         slot.list_index.is_none().then_some(index)
     }
 
     /// The sizes of all payloads together, in bytes.
     #[must_use]
     pub const fn tensor_bytes(&self) -> usize {
-        self.parsed.tensor_bytes
+        self.tensor_bytes
     }
 
     /// The scalars; without members if there are none.
     #[must_use]
     pub const fn scalars(&self) -> Object<'frame> {
-        self.parsed.scalars
+        self.scalars
     }
 
     /// Puts the payloads behind the descriptors, one frame each in wire order.
@@ -123,12 +128,12 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         self,
         payloads: &'frame [F],
     ) -> Result<Message<'frame, 'store, F>, DecodeError> {
-        let (expected, actual) = (self.slots.len(), payloads.len());
+        let (expected, actual) = (self.order.slots().len(), payloads.len());
         if actual != expected {
             let kind = DecodeErrorKind::FrameCount { expected, actual };
-            return Err(DecodeError::new(kind, self.parsed.list_at));
+            return Err(DecodeError::new(kind, self.list_at));
         }
-        for (index, (slot, payload)) in self.slots.iter().zip(payloads).enumerate() {
+        for (index, (slot, payload)) in self.order.slots().iter().zip(payloads).enumerate() {
             let (expected, actual) = (slot.layout.byte_len, payload.as_ref().len());
             if actual != expected {
                 let kind = DecodeErrorKind::FrameLength { expected, actual };

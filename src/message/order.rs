@@ -1,8 +1,9 @@
 //! Descriptors by name and list index: what finds them, and finds two of one place.
 //!
 //! Names are compared by fingerprint first. Only names of one fingerprint are
-//! compared as text; a peer that makes many of them costs the decoder one more
-//! sort, of n log n comparisons like the first.
+//! compared as text; a peer that makes many of them costs the decoder two
+//! sorts of n log n comparisons. Otherwise the first bits of the fingerprints
+//! put the descriptors nearly in order, and sorting takes a few moves each.
 
 use core::cmp::Ordering;
 use core::ops::Range;
@@ -26,32 +27,32 @@ impl<'frame, 'store> Order<'frame, 'store> {
     /// Sorts `slots` into `places`, which are as many.
     ///
     /// Of several conflicts the error names the one that a reader of the wire meets first.
+    #[inline(always)]
     pub(crate) fn sort(
         text: &'frame str,
         slots: &'store [Slot],
         places: &'store mut [Place],
     ) -> Result<Self, DecodeError> {
-        for ((index, slot), place) in (0..).zip(slots).zip(places.iter_mut()) {
-            *place = Place::new(slot, index, text);
-        }
-        if places.len() > 1 {
-            let names = Names { text, slots };
-            places.sort_unstable_by_key(Place::key);
-            let mut found = names.compare_neighbours(places);
-            if found.collide {
-                places.sort_unstable_by(|a, b| names.compare(*a, *b));
-                found = names.compare_neighbours(places);
-            }
-            if let Some((index, kind)) = found.conflict {
-                let slot = slots.get(index).unwrap_or(&Slot::EMPTY);
-                return Err(slot.error(index, kind));
-            }
+        if let ([slot], [place]) = (slots, &mut *places) {
+            *place = Place::new(slot, 0);
+        } else if arrange(slots, places) {
+            refuse_conflicts(Names { text, slots }, places)?;
         }
         Ok(Self {
             text,
             slots,
             places,
         })
+    }
+
+    /// What the slots are spans of.
+    pub(crate) const fn text(&self) -> &'frame str {
+        self.text
+    }
+
+    /// In wire order.
+    pub(crate) const fn slots(&self) -> &'store [Slot] {
+        self.slots
     }
 
     /// Which places have this name.
@@ -82,11 +83,12 @@ impl<'frame, 'store> Order<'frame, 'store> {
 /// Sorted by the name's fingerprint, names of one fingerprint by name, then by
 /// list index: the members of a list are neighbours, in order.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)] // Together, `list` and `fingerprint` are one word.
 pub(crate) struct Place {
-    /// Of the name.
-    fingerprint: u32,
     /// 0 for a plain tensor, else the list index and 1.
     list: u32,
+    /// Of the name.
+    fingerprint: u32,
     /// In wire order.
     index: u32,
 }
@@ -98,9 +100,10 @@ impl Place {
         index: 0,
     };
 
-    fn new(slot: &Slot, index: u32, text: &str) -> Self {
+    #[inline]
+    fn new(slot: &Slot, index: u32) -> Self {
         Self {
-            fingerprint: slot.name(text).fingerprint(),
+            fingerprint: slot.fingerprint,
             // An index is at most `i32::MAX`, and here it only sorts.
             list: slot.list_index.map_or(0, |index| index.saturating_add(1)),
             index,
@@ -115,12 +118,84 @@ impl Place {
         self.list.checked_sub(1).map(to_usize)
     }
 
-    /// The order of all but two names of one fingerprint.
+    /// The order of all but places of one name and list index, and of two names of one fingerprint.
     #[inline]
-    fn key(&self) -> (u64, u32) {
-        let high = u64::from(self.fingerprint) << 32;
-        (high | u64::from(self.list), self.index)
+    fn key(&self) -> u64 {
+        (u64::from(self.fingerprint) << 32) | u64::from(self.list)
     }
+}
+
+/// Fills `places` from `slots` and sorts them by key, equal ones in wire order.
+///
+/// Says whether any two have one fingerprint.
+#[inline(never)]
+fn arrange(slots: &[Slot], places: &mut [Place]) -> bool {
+    match slots.len() {
+        // So few are not worth clearing buckets for.
+        ..=8 => {
+            for ((index, slot), place) in (0..).zip(slots).zip(places.iter_mut()) {
+                *place = Place::new(slot, index);
+            }
+        }
+        9..=64 => deal::<32>(slots, places),
+        _ => deal::<256>(slots, places),
+    }
+    // Fingerprints are spread evenly, unless a peer chose the names for theirs not to be.
+    if !settle(places) {
+        places.sort_unstable_by_key(|place| (place.key(), place.index));
+    }
+    let next = places.get(1..).unwrap_or_default();
+    let mut pairs = places.iter().zip(next);
+    pairs.any(|(a, b)| a.fingerprint == b.fingerprint)
+}
+
+/// Fills `places` by the first bits of the fingerprint, and of one such bucket in wire order.
+fn deal<const BUCKETS: usize>(slots: &[Slot], places: &mut [Place]) {
+    let shift = u32::BITS.saturating_sub(BUCKETS.ilog2());
+    let bucket = |slot: &Slot| to_usize(slot.fingerprint.wrapping_shr(shift));
+    let mut next = [0_u32; BUCKETS];
+    for slot in slots {
+        if let Some(count) = next.get_mut(bucket(slot)) {
+            *count = count.wrapping_add(1);
+        }
+    }
+    let mut start: u32 = 0;
+    for count in &mut next {
+        (*count, start) = (start, start.wrapping_add(*count));
+    }
+    for (index, slot) in (0..).zip(slots) {
+        if let Some(next) = next.get_mut(bucket(slot))
+            && let Some(place) = places.get_mut(to_usize(*next))
+        {
+            *place = Place::new(slot, index);
+            *next = next.wrapping_add(1);
+        }
+    }
+}
+
+/// Sorts by insertion; gives up, and says so, where that takes more than a few moves each.
+fn settle(places: &mut [Place]) -> bool {
+    let mut moves = places.len().saturating_mul(8);
+    for end in 1..places.len() {
+        let Some((last, sorted)) = places.get_mut(..=end).and_then(<[_]>::split_last_mut) else {
+            break;
+        };
+        let place = *last;
+        let mut hole = last;
+        for other in sorted.iter_mut().rev() {
+            if other.key() <= place.key() {
+                break;
+            }
+            *hole = *other;
+            hole = other;
+            moves = moves.saturating_sub(1);
+        }
+        *hole = place;
+        if moves == 0 {
+            return false;
+        }
+    }
+    true
 }
 
 /// What places are compared by beyond their fingerprints.
@@ -142,7 +217,7 @@ impl<'frame> Names<'frame, '_> {
         let fingerprints = a.fingerprint.cmp(&b.fingerprint);
         fingerprints
             .then_with(names)
-            .then_with(|| a.key().cmp(&b.key()))
+            .then_with(|| (a.key(), a.index).cmp(&(b.key(), b.index)))
     }
 
     /// Compares each place with the one before it.
@@ -183,6 +258,23 @@ impl<'frame> Names<'frame, '_> {
             previous = Some(place);
         }
         found
+    }
+}
+
+/// Refuses two places of one name that no reader could tell apart.
+#[inline(never)]
+fn refuse_conflicts(names: Names<'_, '_>, places: &mut [Place]) -> Result<(), DecodeError> {
+    let mut found = names.compare_neighbours(places);
+    if found.collide {
+        places.sort_unstable_by(|a, b| names.compare(*a, *b));
+        found = names.compare_neighbours(places);
+    }
+    match found.conflict {
+        None => Ok(()),
+        Some((index, kind)) => {
+            let slot = names.slots.get(index).unwrap_or(&Slot::EMPTY);
+            Err(slot.error(index, kind))
+        }
     }
 }
 

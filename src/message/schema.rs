@@ -7,10 +7,11 @@
 //! slot with the same values: a fuzz target holds the two against each other.
 
 use super::options::Options;
-use super::storage::{Slot, Span};
+use super::storage::{Slot, Span, to_u32};
 use crate::dtype::DType;
 use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
-use crate::json::cursor::{Cursor, NonFinite, plain_run};
+use crate::json::cursor::{Cursor, NonFinite};
+use crate::json::scan::plain_run_hashed;
 use crate::json::{Object, Str, Value, ValueType};
 use crate::tensor::{DimProduct, Layout};
 
@@ -26,6 +27,7 @@ pub(crate) struct Parsed<'f> {
 }
 
 /// Reads the metadata frame, and its descriptors into `slots`.
+#[inline(always)]
 pub(crate) fn parse<'f>(
     frame: &'f [u8],
     options: &Options,
@@ -68,7 +70,7 @@ pub(crate) fn parse<'f>(
             cursor.skip_value(1, limits, options.non_finite())?;
             scalars = Some(Object::new(Value::new(cursor.text_since(at), at)));
         } else {
-            cursor.skip_value(1, limits, NonFinite::Refuse)?;
+            cursor.out_of_line(|cursor| cursor.skip_value(1, limits, NonFinite::Refuse))?;
         }
     }
     let text = cursor.text();
@@ -92,7 +94,7 @@ enum MetadataKey {
 }
 
 /// Takes a key of the metadata; `None` for one that is skipped.
-#[inline]
+#[inline(always)]
 fn take_metadata_key(cursor: &mut Cursor<'_>) -> Result<Option<MetadataKey>, DecodeError> {
     // As Python writes them; any other spelling goes the general way.
     for (written, key) in [
@@ -118,6 +120,7 @@ fn take_metadata_key(cursor: &mut Cursor<'_>) -> Result<Option<MetadataKey>, Dec
 }
 
 /// Takes the array of descriptors; gives their number and the sum of their sizes.
+#[inline(always)]
 fn take_descriptors(
     cursor: &mut Cursor<'_>,
     options: &Options,
@@ -133,106 +136,97 @@ fn take_descriptors(
     let mut slots = slots.iter_mut();
     let mut count: usize = 0;
     let mut tensor_bytes: usize = 0;
+    // A local of its own is what stays in registers, whatever becomes of the cursor.
+    let mut rest = cursor.rest();
     loop {
         let limit = options.limits().descriptors();
         if count >= limit {
+            cursor.advance_to(rest);
             return Err(cursor.error(DecodeErrorKind::DescriptorLimit { limit }));
         }
         let Some(slot) = slots.next() else {
+            cursor.advance_to(rest);
             return Err(cursor.error(DecodeErrorKind::StorageFull { capacity }));
         };
-        let at = cursor.offset();
-        *slot = take_descriptor(cursor, options).map_err(|error| error.in_descriptor(count))?;
+        let written = options
+            .speculates()
+            .then(|| speculate(rest, cursor.text().len(), options))
+            .flatten();
+        if let Some((described, tail)) = written {
+            *slot = described;
+            rest = tail;
+        } else {
+            cursor.advance_to(rest);
+            *slot = cursor
+                .out_of_line(|cursor| take_any_descriptor(cursor, options))
+                .map_err(|error| error.in_descriptor(count))?;
+            rest = cursor.rest();
+        }
         let limit = options.limits().tensor_bytes();
-        tensor_bytes = tensor_bytes
-            .checked_add(slot.layout.byte_len)
-            .filter(|&sum| sum <= limit)
-            .ok_or_else(|| {
-                let kind = DecodeErrorKind::TensorBytesLimit { limit };
-                DecodeError::new(kind, at).in_descriptor(count)
-            })?;
+        match tensor_bytes.checked_add(slot.layout.byte_len) {
+            Some(sum) if sum <= limit => tensor_bytes = sum,
+            _ => return Err(slot.error(count, DecodeErrorKind::TensorBytesLimit { limit })),
+        }
         // Each descriptor takes bytes of the frame, so the count fits.
-        count = count.saturating_add(1);
+        count = count.wrapping_add(1);
+        if let Some(next @ [b'{', ..]) = rest.strip_prefix(b",") {
+            rest = next;
+            continue;
+        }
+        cursor.advance_to(rest);
         if !cursor.take_separator(b']')? {
             return Ok((count, tensor_bytes));
         }
+        rest = cursor.rest();
     }
 }
 
-fn take_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slot, DecodeError> {
-    if options.speculates()
-        && let Some((slot, end)) = speculate(cursor, options)
-    {
-        cursor.advance_to(end);
-        return Ok(slot);
-    }
-    take_any_descriptor(cursor, options)
-}
-
-/// The descriptor as Python writes it, or `None` if it is anything else.
-#[inline]
-fn speculate<'f>(cursor: &Cursor<'f>, options: &Options) -> Option<(Slot, &'f [u8])> {
+/// The descriptor as Python writes it, and what follows it; `None` if it is anything else.
+///
+/// `whole` is a tail of a metadata frame of `length` bytes.
+#[inline(always)]
+fn speculate<'f>(whole: &'f [u8], length: usize, options: &Options) -> Option<(Slot, &'f [u8])> {
     let limits = options.limits();
-    let at = cursor.offset();
-    let whole = cursor.rest();
-    // Tails of `whole` give offsets.
-    let offset = |rest: &[u8]| at.saturating_add(whole.len().saturating_sub(rest.len()));
+    let offset = |rest: &[u8]| to_u32(length.wrapping_sub(rest.len()));
 
-    let rest = whole.strip_prefix(br#"{"field_name":""#)?;
-    let name_start = offset(rest);
-    let length = plain_run(rest);
-    if length > limits.name_bytes() {
+    let name = whole.strip_prefix(br#"{"field_name":""#)?;
+    let (name_length, fingerprint) = plain_run_hashed(name);
+    if name_length > limits.name_bytes() {
         return None;
     }
-    let rest = rest.get(length..)?;
-    let name = Span::new(name_start, offset(rest))?;
+    let rest = name.get(name_length..)?;
+    let name = Span::between(offset(name), offset(rest));
 
-    let mut rest = rest.strip_prefix(br#"","shape":["#)?;
-    let shape_start = offset(rest);
-    let mut product = DimProduct::new();
-    let mut rank: u32 = 0;
-    if let [b']', ..] = rest {
-    } else {
-        loop {
-            let (dim, tail) = digits(rest)?;
-            product.push(dim);
-            rank = rank.checked_add(1)?;
-            rest = tail;
-            match rest.split_first()? {
-                (b',', tail) => rest = tail,
-                (b']', _) => break,
-                _ => return None,
-            }
-        }
-    }
-    if usize::try_from(rank).ok()? > limits.rank() {
+    let shape = rest.strip_prefix(br#"","shape":["#)?;
+    let (product, rank, rest) = dims(shape)?;
+    if rank > limits.rank() {
         return None;
     }
-    let shape = Span::new(shape_start, offset(rest))?;
+    let shape = Span::between(offset(shape), offset(rest));
 
     let rest = rest.strip_prefix(br#"],"dtype":""#)?;
-    let (dtype, rest) = dtype_name(rest)?;
+    let (dtype, rest) = DType::strip_prefix(rest)?;
     if dtype.generation() > options.generation() {
         return None;
     }
     let rest = rest.strip_prefix(br#"","list_index":"#)?;
-    let (list_index, rest) = match rest.strip_prefix(b"-1") {
-        Some(rest) => (None, rest),
-        None => {
+    let (list_index, rest) = match rest {
+        [b'-', b'1', b'}', rest @ ..] => (None, rest),
+        _ => {
             let (index, rest) = digits(rest)?;
             if index > limits.list_index() {
                 return None;
             }
-            (Some(u32::try_from(index).ok()?), rest)
+            (Some(to_u32(index)), rest.strip_prefix(b"}")?)
         }
     };
-    let rest = rest.strip_prefix(b"}")?;
     let slot = Slot {
-        at: u32::try_from(at).ok()?,
+        at: offset(whole),
         name,
         name_escaped: false,
+        fingerprint,
         shape,
-        rank,
+        rank: to_u32(rank),
         dtype,
         list_index,
         layout: Layout::new(product, dtype)?,
@@ -240,31 +234,54 @@ fn speculate<'f>(cursor: &Cursor<'f>, options: &Options) -> Option<(Slot, &'f [u
     Some((slot, rest))
 }
 
-/// A plain integer of at most 18 digits, which no arithmetic here overflows.
-#[inline]
-fn digits(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut value: u64 = 0;
+/// The dimensions up to the closing bracket: their product, their number, and the rest.
+#[inline(always)]
+fn dims(bytes: &[u8]) -> Option<(DimProduct, usize, &[u8])> {
+    let mut product = DimProduct::new();
+    let mut rank: usize = 0;
     let mut rest = bytes;
-    while let Some((&byte @ b'0'..=b'9', tail)) = rest.split_first() {
-        value = value.wrapping_mul(10).wrapping_add(u64::from(byte & 0x0f));
+    if let [b']', ..] = rest {
+        return Some((product, rank, rest));
+    }
+    loop {
+        let (dim, tail) = digits(rest)?;
+        product.push(dim);
+        rank = rank.wrapping_add(1);
+        match tail {
+            [b',', tail @ ..] => rest = tail,
+            [b']', ..] => return Some((product, rank, tail)),
+            _ => return None,
+        }
+    }
+}
+
+/// A plain integer of at most 18 digits, which no arithmetic here overflows.
+#[inline(always)]
+fn digits(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let [first, tail @ ..] = bytes else {
+        return None;
+    };
+    let mut value = match first {
+        b'1'..=b'9' => u64::from(first & 0x0f),
+        // Whatever digit comes next is out of place.
+        b'0' => return Some((0, tail)),
+        _ => return None,
+    };
+    let mut rest = tail;
+    while let [byte, tail @ ..] = rest
+        && let digit @ 0..=9 = byte.wrapping_sub(b'0')
+    {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         rest = tail;
     }
-    let length = bytes.len().saturating_sub(rest.len());
-    let leading_zero = length > 1 && bytes.first() == Some(&b'0');
-    if length == 0 || length > 18 || leading_zero {
+    if bytes.len().wrapping_sub(rest.len()) > 18 {
         return None;
     }
     Some((usize::try_from(value).ok()?, rest))
 }
 
-/// The dtype whose name ends at the next quote.
-#[inline]
-fn dtype_name(bytes: &[u8]) -> Option<(DType, &[u8])> {
-    let (name, rest) = bytes.split_at_checked(plain_run(bytes))?;
-    Some((DType::from_name_bytes(name)?, rest))
-}
-
 /// The descriptor in whatever order and spelling it comes.
+#[inline(never)]
 fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slot, DecodeError> {
     let at = cursor.offset();
     cursor.expect_type(ValueType::Object)?;
@@ -294,14 +311,15 @@ fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slo
         }
     }
     let missing = |key| DecodeError::new(DecodeErrorKind::MissingKey(key), at);
-    let (name, name_escaped) = name.ok_or_else(|| missing(SchemaKey::FieldName))?;
+    let name: Name = name.ok_or_else(|| missing(SchemaKey::FieldName))?;
     let (shape, rank, product) = shape.ok_or_else(|| missing(SchemaKey::Shape))?;
     let dtype = dtype.ok_or_else(|| missing(SchemaKey::DType))?;
     let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, shape.start());
     Ok(Slot {
         at: u32::try_from(at).unwrap_or(u32::MAX),
-        name,
-        name_escaped,
+        name: name.span,
+        name_escaped: name.escaped,
+        fingerprint: name.fingerprint,
         shape,
         rank,
         dtype,
@@ -319,7 +337,14 @@ fn span(cursor: &Cursor<'_>, start: usize) -> Result<Span, DecodeError> {
     })
 }
 
-fn take_name(cursor: &mut Cursor<'_>, options: &Options) -> Result<(Span, bool), DecodeError> {
+/// A descriptor's name.
+struct Name {
+    span: Span,
+    escaped: bool,
+    fingerprint: u32,
+}
+
+fn take_name(cursor: &mut Cursor<'_>, options: &Options) -> Result<Name, DecodeError> {
     cursor.expect_type(ValueType::String)?;
     let at = cursor.offset();
     let name = cursor.take_string()?;
@@ -335,7 +360,11 @@ fn take_name(cursor: &mut Cursor<'_>, options: &Options) -> Result<(Span, bool),
     let start = at.saturating_add(1);
     let end = start.saturating_add(name.raw().len());
     let span = Span::new(start, end).map_or_else(|| span(cursor, start), Ok)?;
-    Ok((span, name.as_plain().is_none()))
+    Ok(Name {
+        span,
+        escaped: name.is_escaped(),
+        fingerprint: name.fingerprint(),
+    })
 }
 
 fn take_shape(
@@ -418,6 +447,7 @@ struct Keys {
 }
 
 impl Keys {
+    #[inline(always)]
     fn open(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.take_byte(b'{')?;
         cursor.skip_whitespace();
@@ -435,7 +465,7 @@ impl Keys {
     }
 
     /// Where the next key starts, if there is one.
-    #[inline]
+    #[inline(always)]
     fn next_offset(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<usize>, DecodeError> {
         let more = if self.first {
             !cursor.take_if(b'}')

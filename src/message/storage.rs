@@ -77,6 +77,10 @@ impl Span {
         })
     }
 
+    pub(crate) const fn between(start: u32, end: u32) -> Self {
+        Self { start, end }
+    }
+
     pub(crate) fn start(self) -> usize {
         to_usize(self.start)
     }
@@ -92,6 +96,12 @@ pub(crate) fn to_usize(value: u32) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
+/// The low bits of `value`: all of it for an offset, as longer metadata is refused first.
+pub(crate) const fn to_u32(value: usize) -> u32 {
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
 /// A descriptor as spans of the metadata.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Slot {
@@ -99,6 +109,8 @@ pub(crate) struct Slot {
     pub(crate) at: u32,
     pub(crate) name: Span,
     pub(crate) name_escaped: bool,
+    /// Of the name.
+    pub(crate) fingerprint: u32,
     /// Between the brackets.
     pub(crate) shape: Span,
     pub(crate) rank: u32,
@@ -112,6 +124,7 @@ impl Slot {
         at: 0,
         name: Span { start: 0, end: 0 },
         name_escaped: false,
+        fingerprint: 0,
         shape: Span { start: 0, end: 0 },
         rank: 0,
         dtype: DType::UInt8,

@@ -191,7 +191,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// `None` if the size in bytes, zeros left out, is over `isize::MAX`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(dims: DimProduct, dtype: DType) -> Option<Self> {
         let elements = dims.nonzero?;
         let byte_len = elements.checked_mul(dtype.size())?;

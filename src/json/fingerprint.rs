@@ -1,0 +1,72 @@
+//! A hash of names, the same in every spelling.
+
+/// A hash that takes eight bytes at a time, wherever the text is cut.
+pub(crate) struct Fingerprint {
+    hash: u64,
+    /// The last eight bytes, the newest on top.
+    window: u64,
+    length: usize,
+}
+
+impl Fingerprint {
+    pub(crate) const fn new() -> Self {
+        Self {
+            hash: 0,
+            window: 0,
+            length: 0,
+        }
+    }
+
+    /// Takes all there is, and is faster than taking it in pieces.
+    #[inline]
+    pub(crate) fn push_all(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        self.length = bytes.len();
+        match bytes.last_chunk::<8>() {
+            Some(last) => self.window = u64::from_le_bytes(*last),
+            None => rest.iter().for_each(|&byte| self.slide(byte)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.slide(byte);
+            self.length = self.length.saturating_add(1);
+            if self.length & 7 == 0 {
+                self.mix(self.window);
+            }
+        }
+    }
+
+    #[inline]
+    fn slide(&mut self, byte: u8) {
+        self.window = (self.window >> 8) | (u64::from(byte) << 56);
+    }
+
+    /// Takes eight bytes, after as many as are a multiple of eight.
+    #[inline]
+    pub(crate) fn mix(&mut self, word: u64) {
+        // The product spreads each bit upwards, the shift brings it down again.
+        let mixed = (self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = mixed ^ (mixed >> 32);
+    }
+
+    #[inline]
+    pub(crate) fn finish(self) -> u32 {
+        let (window, length) = (self.window, self.length);
+        self.finish_with(window, length)
+    }
+
+    /// Ends a text of which only whole words have been mixed in, at its last eight bytes.
+    #[inline]
+    pub(crate) fn finish_with(mut self, window: u64, length: usize) -> u32 {
+        self.mix(window);
+        self.mix(u64::try_from(length).unwrap_or(u64::MAX));
+        let [a, b, c, d, ..] = self.hash.to_be_bytes();
+        u32::from_be_bytes([a, b, c, d])
+    }
+}
