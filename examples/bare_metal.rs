@@ -37,7 +37,7 @@ fn run() -> Result<(), u8> {
 
     let latents = step(2, message.tensor("latents"))?;
     demand(3, latents.dtype() == DType::Float32)?;
-    demand(4, latents.shape::<2>() == Ok([2, 2]))?;
+    demand(4, latents.shape().to_array::<2>() == Ok([2, 2]))?;
     demand(5, latents.as_slice::<f32>().is_err())?;
     let sum = step(6, latents.elements::<f32>().ok())?.sum::<f32>();
     demand(7, sum == 10.0)?;

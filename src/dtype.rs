@@ -1,120 +1,121 @@
 //! The element types: one table of names, sizes and generations.
 
 use core::fmt;
+use core::str::FromStr;
 
-/// The type of a tensor's elements, under torch's name for it.
-///
-/// # Examples
-///
-/// ```
-/// use tensorwire::DType;
-///
-/// assert_eq!(DType::from_name("bfloat16"), Some(DType::BFloat16));
-/// assert_eq!(DType::BFloat16.size(), 2);
-/// assert_eq!(DType::from_name("bf16"), None);
-/// ```
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum DType {
-    /// `bfloat16`: 8 bits of exponent, 7 of mantissa.
-    BFloat16,
-    /// `bool`: one byte, 0 or 1.
-    Bool,
-    /// `complex128`: two `f64`, real then imaginary.
-    Complex128,
-    /// `complex64`: two `f32`, real then imaginary.
-    Complex64,
+/// A row per dtype: its documentation, variant, name, the Rust type that has its
+/// size and alignment, and generation.
+macro_rules! dtypes {
+    ($($(#[$doc:meta])+ $variant:ident $name:literal $layout:ty, $generation:ident;)+) => {
+        /// The type of a tensor's elements, under torch's name for it.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use tensorwire::DType;
+        ///
+        /// assert_eq!(DType::from_name("bfloat16"), Some(DType::BFloat16));
+        /// assert_eq!(DType::BFloat16.size(), 2);
+        /// assert_eq!(DType::from_name("bf16"), None);
+        /// ```
+        #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+        #[non_exhaustive]
+        pub enum DType {
+            $($(#[$doc])+ $variant,)+
+        }
+
+        impl DType {
+            /// Every dtype, the oldest generation first.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Finds the dtype of this exact name: `"float32"`, not `"F32"` or `"torch.float32"`.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            /// Returns its name on the wire.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// Returns the size of one element in bytes.
+            #[must_use]
+            pub const fn size(self) -> usize {
+                match self {
+                    $(Self::$variant => size_of::<$layout>(),)+
+                }
+            }
+
+            /// Returns the alignment in bytes of the Rust type that it is read as.
+            #[must_use]
+            pub const fn alignment(self) -> usize {
+                match self {
+                    $(Self::$variant => align_of::<$layout>(),)+
+                }
+            }
+
+            /// Returns who can read it.
+            #[must_use]
+            pub const fn generation(self) -> Generation {
+                match self {
+                    $(Self::$variant => Generation::$generation,)+
+                }
+            }
+        }
+    };
+}
+
+dtypes! {
     /// `float16`: IEEE 754 binary16.
-    Float16,
+    Float16 "float16" u16, Oldest;
     /// `float32`.
-    Float32,
+    Float32 "float32" f32, Oldest;
     /// `float64`.
-    Float64,
-    /// `float8_e4m3fn`: finite range to 448, no infinity.
-    Float8E4M3Fn,
-    /// `float8_e4m3fnuz`: finite range to 240, no infinity, no negative zero.
-    Float8E4M3Fnuz,
-    /// `float8_e5m2`: binary16's upper byte.
-    Float8E5M2,
-    /// `float8_e5m2fnuz`: no infinity, no negative zero.
-    Float8E5M2Fnuz,
-    /// `float8_e8m0fnu`: a power of two, unsigned.
-    Float8E8M0Fnu,
-    /// `int16`.
-    Int16,
-    /// `int32`.
-    Int32,
-    /// `int64`.
-    Int64,
+    Float64 "float64" f64, Oldest;
+    /// `bfloat16`: 8 bits of exponent, 7 of mantissa.
+    BFloat16 "bfloat16" u16, Oldest;
     /// `int8`.
-    Int8,
-    /// `uint16`.
-    UInt16,
-    /// `uint32`.
-    UInt32,
-    /// `uint64`.
-    UInt64,
+    Int8 "int8" i8, Oldest;
+    /// `int16`.
+    Int16 "int16" i16, Oldest;
+    /// `int32`.
+    Int32 "int32" i32, Oldest;
+    /// `int64`.
+    Int64 "int64" i64, Oldest;
     /// `uint8`.
-    UInt8,
+    UInt8 "uint8" u8, Oldest;
+    /// `bool`: one byte, 0 or 1.
+    Bool "bool" bool, Oldest;
+    /// `complex64`: two `f32`, real then imaginary.
+    Complex64 "complex64" [f32; 2], Complex;
+    /// `complex128`: two `f64`, real then imaginary.
+    Complex128 "complex128" [f64; 2], Complex;
+    /// `uint16`.
+    UInt16 "uint16" u16, Extended;
+    /// `uint32`.
+    UInt32 "uint32" u32, Extended;
+    /// `uint64`.
+    UInt64 "uint64" u64, Extended;
+    /// `float8_e4m3fn`: finite range to 448, no infinity.
+    Float8E4M3Fn "float8_e4m3fn" u8, Extended;
+    /// `float8_e5m2`: binary16's upper byte.
+    Float8E5M2 "float8_e5m2" u8, Extended;
+    /// `float8_e4m3fnuz`: finite range to 240, no infinity, no negative zero.
+    Float8E4M3Fnuz "float8_e4m3fnuz" u8, Extended;
+    /// `float8_e5m2fnuz`: no infinity, no negative zero.
+    Float8E5M2Fnuz "float8_e5m2fnuz" u8, Extended;
+    /// `float8_e8m0fnu`: a power of two, unsigned.
+    Float8E8M0Fnu "float8_e8m0fnu" u8, Extended;
 }
 
 impl DType {
-    /// Every dtype, the oldest generation first.
-    pub const ALL: &'static [Self] = &[
-        Self::Float16,
-        Self::Float32,
-        Self::Float64,
-        Self::BFloat16,
-        Self::Int8,
-        Self::Int16,
-        Self::Int32,
-        Self::Int64,
-        Self::UInt8,
-        Self::Bool,
-        Self::Complex64,
-        Self::Complex128,
-        Self::UInt16,
-        Self::UInt32,
-        Self::UInt64,
-        Self::Float8E4M3Fn,
-        Self::Float8E5M2,
-        Self::Float8E4M3Fnuz,
-        Self::Float8E5M2Fnuz,
-        Self::Float8E8M0Fnu,
-    ];
-
-    /// The dtype of this exact name, or `None`: `"float32"`, not `"F32"` or `"torch.float32"`.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::from_name_bytes(name.as_bytes())
-    }
-
-    pub(crate) fn from_name_bytes(name: &[u8]) -> Option<Self> {
-        Some(match name {
-            b"bfloat16" => Self::BFloat16,
-            b"bool" => Self::Bool,
-            b"complex128" => Self::Complex128,
-            b"complex64" => Self::Complex64,
-            b"float16" => Self::Float16,
-            b"float32" => Self::Float32,
-            b"float64" => Self::Float64,
-            b"float8_e4m3fn" => Self::Float8E4M3Fn,
-            b"float8_e4m3fnuz" => Self::Float8E4M3Fnuz,
-            b"float8_e5m2" => Self::Float8E5M2,
-            b"float8_e5m2fnuz" => Self::Float8E5M2Fnuz,
-            b"float8_e8m0fnu" => Self::Float8E8M0Fnu,
-            b"int16" => Self::Int16,
-            b"int32" => Self::Int32,
-            b"int64" => Self::Int64,
-            b"int8" => Self::Int8,
-            b"uint16" => Self::UInt16,
-            b"uint32" => Self::UInt32,
-            b"uint64" => Self::UInt64,
-            b"uint8" => Self::UInt8,
-            _ => return None,
-        })
-    }
-
     /// The dtype whose name is next, as far as the quote, and what follows.
     ///
     /// The common names are told by one word, which for short ones goes on to
@@ -146,94 +147,11 @@ impl DType {
             _ => {
                 // The longest name has 15 bytes.
                 let length = bytes.iter().take(16).position(|&byte| byte == b'"')?;
-                (Self::from_name_bytes(bytes.get(..length)?)?, length)
+                let name = core::str::from_utf8(bytes.get(..length)?).ok()?;
+                (Self::from_name(name)?, length)
             }
         };
         Some((dtype, bytes.get(length..)?))
-    }
-
-    /// Its name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BFloat16 => "bfloat16",
-            Self::Bool => "bool",
-            Self::Complex128 => "complex128",
-            Self::Complex64 => "complex64",
-            Self::Float16 => "float16",
-            Self::Float32 => "float32",
-            Self::Float64 => "float64",
-            Self::Float8E4M3Fn => "float8_e4m3fn",
-            Self::Float8E4M3Fnuz => "float8_e4m3fnuz",
-            Self::Float8E5M2 => "float8_e5m2",
-            Self::Float8E5M2Fnuz => "float8_e5m2fnuz",
-            Self::Float8E8M0Fnu => "float8_e8m0fnu",
-            Self::Int16 => "int16",
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-            Self::Int8 => "int8",
-            Self::UInt16 => "uint16",
-            Self::UInt32 => "uint32",
-            Self::UInt64 => "uint64",
-            Self::UInt8 => "uint8",
-        }
-    }
-
-    /// The size of one element in bytes.
-    #[must_use]
-    pub const fn size(self) -> usize {
-        match self {
-            Self::Bool
-            | Self::Float8E4M3Fn
-            | Self::Float8E4M3Fnuz
-            | Self::Float8E5M2
-            | Self::Float8E5M2Fnuz
-            | Self::Float8E8M0Fnu
-            | Self::Int8
-            | Self::UInt8 => 1,
-            Self::BFloat16 | Self::Float16 | Self::Int16 | Self::UInt16 => 2,
-            Self::Float32 | Self::Int32 | Self::UInt32 => 4,
-            Self::Complex64 | Self::Float64 | Self::Int64 | Self::UInt64 => 8,
-            Self::Complex128 => 16,
-        }
-    }
-
-    /// The alignment in bytes of the Rust type that it is read as.
-    #[must_use]
-    pub const fn alignment(self) -> usize {
-        match self {
-            Self::Complex128 => align_of::<f64>(),
-            Self::Complex64 => align_of::<f32>(),
-            Self::Float64 => align_of::<f64>(),
-            Self::Int64 | Self::UInt64 => align_of::<u64>(),
-            _ => self.size(),
-        }
-    }
-
-    /// Who can read it.
-    #[must_use]
-    pub const fn generation(self) -> Generation {
-        match self {
-            Self::BFloat16
-            | Self::Bool
-            | Self::Float16
-            | Self::Float32
-            | Self::Float64
-            | Self::Int16
-            | Self::Int32
-            | Self::Int64
-            | Self::Int8
-            | Self::UInt8 => Generation::Oldest,
-            Self::Complex128 | Self::Complex64 => Generation::Complex,
-            Self::Float8E4M3Fn
-            | Self::Float8E4M3Fnuz
-            | Self::Float8E5M2
-            | Self::Float8E5M2Fnuz
-            | Self::Float8E8M0Fnu
-            | Self::UInt16
-            | Self::UInt32
-            | Self::UInt64 => Generation::Extended,
-        }
     }
 }
 
@@ -243,6 +161,31 @@ impl fmt::Display for DType {
     }
 }
 
+impl FromStr for DType {
+    type Err = UnknownDType;
+
+    /// Finds the dtype of this exact name.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownDType`].
+    fn from_str(name: &str) -> Result<Self, UnknownDType> {
+        Self::from_name(name).ok_or(UnknownDType(()))
+    }
+}
+
+/// A name is none of a dtype.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct UnknownDType(());
+
+impl fmt::Display for UnknownDType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown dtype")
+    }
+}
+
+impl core::error::Error for UnknownDType {}
+
 /// Which peers know a dtype; each generation knows those before it.
 ///
 /// Encoding writes any dtype: a sender to old peers looks at
@@ -251,7 +194,7 @@ impl fmt::Display for DType {
 /// A gateway in front of old Python peers decodes with
 /// [`Options::with_generation`](crate::message::Options::with_generation), so
 /// that it does not pass on what they cannot read.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Generation {
     /// The ten names of the first Python codec.
@@ -270,6 +213,7 @@ mod tests {
     fn every_name_leads_back_to_its_dtype() {
         for &dtype in DType::ALL {
             assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+            assert_eq!(dtype.name().parse(), Ok(dtype));
         }
         for name in [
             "",

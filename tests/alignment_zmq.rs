@@ -169,10 +169,10 @@ impl Sent {
         for (index, (name, shape, bytes)) in self.tensors.iter().enumerate() {
             let view = message.tensor(name).unwrap();
             assert_eq!(view.dtype(), self.dtype);
-            assert_eq!(view.shape::<2>(), Ok(*shape));
+            assert_eq!(view.shape().to_array::<2>(), Ok(*shape));
             assert!(core::ptr::eq(
                 view.bytes(),
-                message.at(index).unwrap().bytes()
+                message.get(index).unwrap().bytes()
             ));
             expect_elements(&view, bytes);
             misaligned += usize::from(!view.is_aligned());
@@ -180,7 +180,7 @@ impl Sent {
                 seen.count(&view);
             }
         }
-        assert_eq!(message.misaligned(), misaligned);
+        assert_eq!(message.cost().misaligned(), misaligned);
     }
 }
 
@@ -292,9 +292,9 @@ fn expect_all<T: Element + NoUninit>(view: &TensorView<'_>, expected: &[u8]) {
 
     // By parts, which lie at other addresses than the whole.
     let flat = view.flatten();
-    assert_eq!(flat.shape::<1>(), Ok([count]));
+    assert_eq!(flat.shape().to_array::<1>(), Ok([count]));
     assert!(core::ptr::eq(flat.bytes(), bytes));
-    let [rows, columns] = view.shape::<2>().unwrap();
+    let [rows, columns] = view.shape().to_array::<2>().unwrap();
     for row in [0, 1, rows / 2, rows.saturating_sub(1)] {
         let Some(part) = view.index(row) else {
             assert!(row >= rows);

@@ -229,20 +229,20 @@ fn what_is_accepted_is_read_as_it_can_be() {
             }
             "D05" => {
                 let x = message.tensor("x").unwrap();
-                assert_eq!((x.element_count(), x.shape::<1>()), (0, Ok([0])));
+                assert_eq!((x.element_count(), x.shape().to_array::<1>()), (0, Ok([0])));
                 assert_eq!(x.as_slice::<f32>(), Ok(&[][..]));
             }
             "D09" => {
                 let x = message.tensor("x").unwrap();
                 assert_eq!(
-                    (x.rank(), x.element_count(), x.shape::<0>()),
+                    (x.rank(), x.element_count(), x.shape().to_array::<0>()),
                     (0, 1, Ok([]))
                 );
                 assert!(x.elements::<f32>().unwrap().eq([1.0]) && x.index(0).is_none());
             }
             "D36" => {
                 let x = message.tensor("x").unwrap();
-                assert_eq!(x.shape::<2>(), Ok([2, 3]));
+                assert_eq!(x.shape().to_array::<2>(), Ok([2, 3]));
                 assert_eq!(x.index(1).unwrap().bytes(), &x.bytes()[12..]);
             }
             "D41" => {

@@ -64,7 +64,7 @@ impl Opened<'_> {
             index,
             bytes: self.bytes,
             tensors: self.message.len(),
-            misaligned: self.message.misaligned(),
+            misaligned: self.message.cost().misaligned(),
             realigned_bytes: 0,
             timing: self.timing,
             fault: None,

@@ -2,6 +2,7 @@
 
 use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use super::fingerprint::Fingerprint;
 use crate::error::{ValueError, ValueErrorKind};
@@ -13,7 +14,9 @@ use crate::error::{ValueError, ValueErrorKind};
 /// string compares and iterates, and only [`copy_to`](Self::copy_to) and its
 /// kin refuse it.
 ///
-/// `Display` and `Debug` escape whatever a terminal or a log could trip over.
+/// `Display`, and with it `to_string`, gives the text itself, with U+FFFD for each
+/// lone surrogate. `Debug` escapes whatever a terminal or a log could trip over:
+/// log what a peer sent with `{:?}`.
 ///
 /// # Examples
 ///
@@ -214,6 +217,26 @@ impl PartialEq<&str> for Str<'_> {
     }
 }
 
+impl PartialEq<Str<'_>> for str {
+    fn eq(&self, other: &Str<'_>) -> bool {
+        *other == *self
+    }
+}
+
+impl PartialEq<Str<'_>> for &str {
+    fn eq(&self, other: &Str<'_>) -> bool {
+        *other == **self
+    }
+}
+
+impl Hash for Str<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.code_points().for_each(|point| point.hash(state));
+        // As `str` does, so that two texts in a row are told apart.
+        state.write_u8(0xff);
+    }
+}
+
 /// By code points, which is also the order of the UTF-8 bytes.
 impl Ord for Str<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -240,12 +263,13 @@ impl PartialOrd for Str<'_> {
 
 impl fmt::Display for Str<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+
+        if let Some(text) = self.as_plain() {
+            return f.write_str(text);
+        }
         for point in self.code_points() {
-            match char::from_u32(point) {
-                Some(quote @ ('"' | '\'')) => fmt::Write::write_char(f, quote)?,
-                Some(c) => write!(f, "{}", c.escape_debug())?,
-                None => write!(f, "\\u{{{point:x}}}")?,
-            }
+            f.write_char(char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER))?;
         }
         Ok(())
     }
@@ -472,9 +496,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_safe_to_show() {
-        let text = Str::from("a\u{1b}[31m\u{202e}\"");
-        assert_eq!(format!("{text}"), "a\\u{1b}[31m\\u{202e}\"");
+    fn what_is_shown_is_the_text_and_for_a_log_safe() {
+        let text = Str::from("a\u{1b}[31m\u{202e}\"\n");
+        assert_eq!(format!("{text}"), "a\u{1b}[31m\u{202e}\"\n");
+        assert_eq!(format!("{text:?}"), r#""a\u{1b}[31m\u{202e}\"\n""#);
+        assert_eq!(
+            format!("{}", escaped(r"caf\u00e9\n\ud800x")),
+            "café\n\u{fffd}x"
+        );
         assert_eq!(format!("{:?}", escaped(r"\ud800x")), "\"\\u{d800}x\"");
     }
 }

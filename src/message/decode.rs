@@ -7,7 +7,7 @@ use super::order::Order;
 use super::schema::{self, Parsed};
 use super::storage::{Storage, Table};
 use crate::error::{DecodeError, DecodeErrorKind};
-use crate::json::Object;
+use crate::json::{Object, Str};
 use crate::tensor::{Descriptor, TensorView};
 
 /// The metadata frame of a message: its descriptors and its scalars.
@@ -31,16 +31,17 @@ use crate::tensor::{Descriptor, TensorView};
 ///
 /// let payloads = [&pinned[..room]];
 /// let message = metadata.attach(&payloads)?;
-/// let mask = message.tensor("mask").expect("described above");
-/// assert_eq!(mask.as_slice::<bool>(), Ok(&[true, false, true][..]));
-/// # Ok::<(), tensorwire::error::DecodeError>(())
+/// let mask = message.tensor("mask").ok_or("no mask")?;
+/// assert_eq!(mask.as_slice::<bool>()?, [true, false, true]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Metadata<'frame, 'store> {
     scalars: Object<'frame>,
     /// Where the list of descriptors starts.
     list_at: usize,
     tensor_bytes: usize,
+    allocations: usize,
     order: Order<'frame, 'store>,
 }
 
@@ -65,27 +66,39 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             scalars: parsed.scalars,
             list_at: parsed.list_at,
             tensor_bytes: parsed.tensor_bytes,
+            allocations: 0,
             order: Order::sort(parsed.text, slots, order)?,
         })
     }
 
-    /// The number of tensors.
+    /// Notes that the storage had to grow.
+    #[cfg(feature = "alloc")]
+    pub(crate) const fn with_allocations(self, allocations: usize) -> Self {
+        Self {
+            allocations,
+            ..self
+        }
+    }
+
+    /// Returns the number of tensors.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.order.slots().len()
     }
 
-    /// Whether there are no tensors; error replies have none.
+    /// Tells whether there are no tensors; error replies have none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.order.slots().is_empty()
     }
 
-    /// What is said of the tensors, in wire order.
+    /// Iterates over what is said of the tensors, in wire order.
     pub fn descriptors(
         &self,
-    ) -> impl ExactSizeIterator<Item = Descriptor<'frame>> + DoubleEndedIterator + use<'frame, 'store>
-    {
+    ) -> impl ExactSizeIterator<Item = Descriptor<'frame>>
+    + DoubleEndedIterator
+    + Clone
+    + use<'frame, 'store> {
         let text = self.order.text();
         self.order
             .slots()
@@ -93,13 +106,13 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             .map(move |slot| slot.descriptor(text))
     }
 
-    /// What is said of the tensor at `index` in wire order, whose payload is frame `index + 1`.
+    /// Returns what is said of the tensor at `index` in wire order, whose payload is frame `index + 1`.
     #[must_use]
     pub fn descriptor(&self, index: usize) -> Option<Descriptor<'frame>> {
         Some(self.order.slots().get(index)?.descriptor(self.order.text()))
     }
 
-    /// The place in wire order of the plain tensor of this name.
+    /// Returns the place in wire order of the plain tensor of this name.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         let index = self.order.wire_index(self.order.range(name).next()?)?;
@@ -107,13 +120,13 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         slot.list_index.is_none().then_some(index)
     }
 
-    /// The sizes of all payloads together, in bytes.
+    /// Returns the sizes of all payloads together, in bytes.
     #[must_use]
     pub const fn tensor_bytes(&self) -> usize {
         self.tensor_bytes
     }
 
-    /// The scalars; without members if there are none.
+    /// Returns the scalars; without members if there are none.
     #[must_use]
     pub const fn scalars(&self) -> Object<'frame> {
         self.scalars
@@ -134,7 +147,7 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             return Err(DecodeError::new(kind, self.list_at));
         }
         for (index, (slot, payload)) in self.order.slots().iter().zip(payloads).enumerate() {
-            let (expected, actual) = (slot.layout.byte_len, payload.as_ref().len());
+            let (expected, actual) = (slot.layout.byte_len(), payload.as_ref().len());
             if actual != expected {
                 let kind = DecodeErrorKind::FrameLength { expected, actual };
                 return Err(slot.error(index, kind));
@@ -160,6 +173,24 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
 ///
 /// A frame's `as_ref` must give the same bytes each time, as that of any
 /// buffer does. A tensor whose frame changes its length is absent.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::message::{Message, Storage};
+///
+/// let frames: [&[u8]; 2] = [
+///     br#"{"tensor_descriptors":[{"field_name":"latents","shape":[2,2],"dtype":"int8"}],"scalar_fields":{"request_id":"r1"}}"#,
+///     &[1, 2, 3, 255],
+/// ];
+/// let mut storage = Storage::<16>::new();
+/// let message = Message::decode(&frames, &mut storage)?;
+/// let latents = message.tensor("latents").ok_or("no latents")?;
+/// assert_eq!(latents.shape(), [2, 2]);
+/// assert_eq!(latents.as_slice::<i8>()?, [1, 2, 3, -1]);
+/// assert!(message.scalars().field("request_id")?.as_str()? == "r1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Message<'frame, 'store, F> {
     metadata: Metadata<'frame, 'store>,
     payloads: &'frame [F],
@@ -187,50 +218,52 @@ impl<'frame, 'store, F: AsRef<[u8]>> Message<'frame, 'store, F> {
         Metadata::decode_in(options, metadata, table)?.attach(payloads)
     }
 
-    /// What the metadata frame says.
+    /// Returns what the metadata frame says.
     #[must_use]
     pub const fn metadata(&self) -> Metadata<'frame, 'store> {
         self.metadata
     }
 
-    /// The number of tensors.
+    /// Returns the number of tensors.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.metadata.len()
     }
 
-    /// Whether there are no tensors; error replies have none.
+    /// Tells whether there are no tensors; error replies have none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.metadata.is_empty()
     }
 
-    /// The scalars; without members if there are none.
+    /// Returns the scalars; without members if there are none.
     #[must_use]
     pub const fn scalars(&self) -> Object<'frame> {
         self.metadata.scalars()
     }
 
-    /// The tensors in wire order, members of lists among them.
-    pub fn tensors(&self) -> impl Iterator<Item = TensorView<'frame>> + use<'frame, 'store, F> {
+    /// Iterates over the tensors in wire order, members of lists among them.
+    pub fn tensors(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = TensorView<'frame>> + Clone + use<'frame, 'store, F> {
         let this = *self;
-        (0..self.len()).filter_map(move |index| this.at(index))
+        (0..self.len()).filter_map(move |index| this.get(index))
     }
 
-    /// The tensor at `index` in wire order, or `None` past the last.
+    /// Returns the tensor at `index` in wire order, or `None` past the last.
     #[must_use]
-    pub fn at(&self, index: usize) -> Option<TensorView<'frame>> {
+    pub fn get(&self, index: usize) -> Option<TensorView<'frame>> {
         let descriptor = self.metadata.descriptor(index)?;
         TensorView::new(descriptor, self.payloads.get(index)?.as_ref()).ok()
     }
 
-    /// The plain tensor of this name; names compare unescaped.
+    /// Returns the plain tensor of this name; names compare unescaped.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<TensorView<'frame>> {
-        self.at(self.metadata.position(name)?)
+        self.get(self.metadata.position(name)?)
     }
 
-    /// The list of this name.
+    /// Returns the list of this name.
     #[must_use]
     pub fn list(&self, name: &str) -> Option<TensorList<'frame, 'store, F>> {
         match self.field(name)? {
@@ -239,30 +272,129 @@ impl<'frame, 'store, F: AsRef<[u8]>> Message<'frame, 'store, F> {
         }
     }
 
-    /// Whatever has this name.
+    /// Returns whatever has this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Field<'frame, 'store, F>> {
         let range = self.metadata.order.range(name);
         if range.is_empty() {
             return None;
         }
-        let first = self.at(self.metadata.order.wire_index(range.start)?)?;
+        let first = self.get(self.metadata.order.wire_index(range.start)?)?;
         Some(match first.list_index() {
             None => Field::Tensor(first),
             Some(_) => Field::List(TensorList::new(*self, range)),
         })
     }
 
-    /// The payloads of all tensors together, in bytes: none of them copied.
-    #[must_use]
-    pub const fn payload_bytes(&self) -> usize {
-        self.metadata.tensor_bytes()
+    /// Iterates over the fields, each name once: a plain tensor, or a list where
+    /// its member of the smallest index stands.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use tensorwire::message::{Field, Message, Storage};
+    ///
+    /// let frames: [&[u8]; 4] = [
+    ///     br#"{"tensor_descriptors":[
+    ///         {"field_name":"embeds","shape":[1],"dtype":"uint8","list_index":1},
+    ///         {"field_name":"mask","shape":[1],"dtype":"bool"},
+    ///         {"field_name":"embeds","shape":[1],"dtype":"uint8","list_index":0}]}"#,
+    ///     &[1],
+    ///     &[1],
+    ///     &[0],
+    /// ];
+    /// let mut storage = Storage::<4>::new();
+    /// let message = Message::decode(&frames, &mut storage)?;
+    /// let fields: HashMap<String, Field<'_, '_, _>> = message
+    ///     .fields()
+    ///     .map(|(name, field)| (name.to_string(), field))
+    ///     .collect();
+    /// assert!(matches!(&fields["mask"], Field::Tensor(_)));
+    /// assert!(matches!(&fields["embeds"], Field::List(list) if list.len() == 2));
+    /// # Ok::<(), tensorwire::error::DecodeError>(())
+    /// ```
+    pub fn fields(
+        &self,
+    ) -> impl Iterator<Item = (Str<'frame>, Field<'frame, 'store, F>)> + use<'frame, 'store, F>
+    {
+        let this = *self;
+        (0..self.len()).filter_map(move |index| {
+            let tensor = this.get(index)?;
+            if tensor.list_index().is_none() {
+                return Some((tensor.name(), Field::Tensor(tensor)));
+            }
+            let range = this.metadata.order.range_of(index)?;
+            let first = this.metadata.order.wire_index(range.start)?;
+            let list = || Field::List(TensorList::new(this, range));
+            (first == index).then(|| (tensor.name(), list()))
+        })
     }
 
-    /// How many tensors lie at addresses where their elements cannot be seen in place.
+    /// Returns what the message cost, and what using it will.
     #[must_use]
-    pub fn misaligned(&self) -> usize {
-        self.tensors().filter(|tensor| !tensor.is_aligned()).count()
+    pub fn cost(&self) -> Cost {
+        let misaligned = self.tensors().filter(|tensor| !tensor.is_aligned());
+        let (misaligned, misaligned_bytes) = misaligned.fold((0, 0), |(count, bytes), tensor| {
+            let bytes: usize = bytes;
+            let count: usize = count;
+            (
+                count.saturating_add(1),
+                bytes.saturating_add(tensor.byte_len()),
+            )
+        });
+        Cost {
+            payload_bytes: self.metadata.tensor_bytes,
+            allocations: self.metadata.allocations,
+            misaligned,
+            misaligned_bytes,
+        }
+    }
+}
+
+/// What a decoded message cost.
+///
+/// Decoding copies no payload. What may have to be copied yet is what is misaligned.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cost {
+    payload_bytes: usize,
+    allocations: usize,
+    misaligned: usize,
+    misaligned_bytes: usize,
+}
+
+impl Cost {
+    /// Returns the payloads of all tensors together, in bytes.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> usize {
+        self.payload_bytes
+    }
+
+    /// Returns how often memory was asked for: by a `Decoder` whose storage had to grow, else 0.
+    #[must_use]
+    pub const fn allocations(&self) -> usize {
+        self.allocations
+    }
+
+    /// Returns how many tensors lie where their elements cannot be seen in place.
+    #[must_use]
+    pub const fn misaligned(&self) -> usize {
+        self.misaligned
+    }
+
+    /// Returns the bytes of those.
+    #[must_use]
+    pub const fn misaligned_bytes(&self) -> usize {
+        self.misaligned_bytes
+    }
+}
+
+impl core::fmt::Debug for Metadata<'_, '_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Metadata")
+            .field("tensors", &self.len())
+            .field("tensor_bytes", &self.tensor_bytes)
+            .finish_non_exhaustive()
     }
 }
 

@@ -83,11 +83,16 @@ impl Decoder {
         frame: &'frame [u8],
     ) -> Result<Metadata<'frame, '_>, DecodeError> {
         super::decode::refuse_control(frame)?;
+        let mut allocations: usize = 0;
         let parsed = loop {
             match schema::parse(frame, &self.options, &mut self.slots) {
                 Ok(parsed) => break parsed,
                 Err(error) => match error.kind() {
-                    DecodeErrorKind::StorageFull { capacity } => self.grow(capacity),
+                    DecodeErrorKind::StorageFull { capacity } => {
+                        self.grow(capacity);
+                        // Of each of the two vectors.
+                        allocations = allocations.saturating_add(2);
+                    }
                     _ => return Err(error),
                 },
             }
@@ -96,7 +101,7 @@ impl Decoder {
             slots: &mut self.slots,
             order: &mut self.order,
         };
-        Metadata::index(parsed, table)
+        Ok(Metadata::index(parsed, table)?.with_allocations(allocations))
     }
 
     /// Doubles the room, since `capacity` descriptors were there and one more.

@@ -21,13 +21,13 @@ pub const NO_TENSORS: &[Descriptor<'static>] = &[];
 /// # Errors
 ///
 /// As [`encode_into`], but for [`EncodeError::BufferTooSmall`].
-pub fn encoded_len<'t, D, S>(tensors: &[D], scalars: &S) -> Result<usize, EncodeError>
+pub fn encoded_len<'t, T, S>(tensors: T, scalars: &S) -> Result<usize, EncodeError>
 where
-    D: AsRef<Descriptor<'t>>,
+    T: IntoIterator<Item: AsRef<Descriptor<'t>>, IntoIter: Clone>,
     S: ScalarFields + ?Sized,
 {
     let mut writer = Writer::new(&mut []);
-    put_metadata(&mut writer, tensors, scalars)?;
+    put_metadata(&mut writer, tensors.into_iter(), scalars)?;
     Ok(writer.len())
 }
 
@@ -35,7 +35,8 @@ where
 /// `buffer`, and gives that part of it.
 ///
 /// `tensors` are [`TensorView`](crate::TensorView)s, or [`Descriptor`]s of
-/// payloads that are elsewhere. The payload frames follow in the same order.
+/// payloads that are elsewhere: a slice of them, or what a message that was
+/// received iterates over. The payload frames follow in the same order.
 ///
 /// A reader's [`Limits`](crate::Limits) are its own: a rank over 64, a list index
 /// over 4096, a name over 1024 bytes, scalars nested deeper than 126 levels or
@@ -70,18 +71,18 @@ where
 /// # assert_eq!(frames[1].len(), 8);
 /// # Ok::<(), tensorwire::error::EncodeError>(())
 /// ```
-pub fn encode_into<'b, 't, D, S>(
-    tensors: &[D],
+pub fn encode_into<'b, 't, T, S>(
+    tensors: T,
     scalars: &S,
     buffer: &'b mut [u8],
 ) -> Result<&'b mut [u8], EncodeError>
 where
-    D: AsRef<Descriptor<'t>>,
+    T: IntoIterator<Item: AsRef<Descriptor<'t>>, IntoIter: Clone>,
     S: ScalarFields + ?Sized,
 {
     let capacity = buffer.len();
     let mut writer = Writer::new(buffer);
-    let result = put_metadata(&mut writer, tensors, scalars);
+    let result = put_metadata(&mut writer, tensors.into_iter(), scalars);
     if let Err(error) = result {
         writer.blank();
         return Err(error);
@@ -97,15 +98,13 @@ where
 ///
 /// As [`encoded_len`].
 #[cfg(feature = "alloc")]
-pub fn encode_to_vec<'t, D, S>(
-    tensors: &[D],
-    scalars: &S,
-) -> Result<alloc::vec::Vec<u8>, EncodeError>
+pub fn encode_to_vec<'t, T, S>(tensors: T, scalars: &S) -> Result<alloc::vec::Vec<u8>, EncodeError>
 where
-    D: AsRef<Descriptor<'t>>,
+    T: IntoIterator<Item: AsRef<Descriptor<'t>>, IntoIter: Clone>,
     S: ScalarFields + ?Sized,
 {
-    let mut buffer = alloc::vec![0; encoded_len(tensors, scalars)?];
+    let tensors = tensors.into_iter();
+    let mut buffer = alloc::vec![0; encoded_len(tensors.clone(), scalars)?];
     encode_into(tensors, scalars, &mut buffer)?;
     Ok(buffer)
 }
@@ -133,23 +132,23 @@ pub fn frames<'a>(metadata: &'a [u8], tensors: &[TensorView<'a>]) -> alloc::vec:
         .collect()
 }
 
-fn put_metadata<'t, D, S>(
+fn put_metadata<'t, T, S>(
     writer: &mut Writer<'_>,
-    tensors: &[D],
+    tensors: T,
     scalars: &S,
 ) -> Result<(), EncodeError>
 where
-    D: AsRef<Descriptor<'t>>,
+    T: Iterator<Item: AsRef<Descriptor<'t>>> + Clone,
     S: ScalarFields + ?Sized,
 {
-    unique::check(tensors)?;
-    for (index, tensor) in tensors.iter().enumerate() {
+    unique::check(tensors.clone())?;
+    for (index, tensor) in tensors.clone().enumerate() {
         if tensor.as_ref().name().decoded_len().is_err() {
             return Err(EncodeError::InvalidName { index });
         }
     }
     writer.put_raw(br#"{"tensor_descriptors":["#);
-    for (index, tensor) in tensors.iter().enumerate() {
+    for (index, tensor) in tensors.enumerate() {
         if index > 0 {
             writer.put_raw(b",");
         }

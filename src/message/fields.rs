@@ -4,11 +4,10 @@ use core::fmt;
 use core::ops::Range;
 
 use super::decode::Message;
-use super::storage::to_usize;
+use super::order::Order;
 use crate::tensor::TensorView;
 
 /// What a name stands for.
-#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Field<'frame, 'store, F> {
     /// Several tensors.
@@ -55,7 +54,7 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
         self.range
             .clone()
             .next_back()
-            .and_then(|place| self.index_at(place))
+            .and_then(|place| self.order().list_index(place))
             .map_or(0, |last| last.saturating_add(1))
     }
 
@@ -74,16 +73,7 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
     /// Returns the member at `index`, or `None` in a hole and past the end.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<TensorView<'frame>> {
-        let mut range = self.range.clone();
-        while let Some(half) = range.len().checked_div(2).filter(|_| !range.is_empty()) {
-            let middle = range.start.saturating_add(half);
-            match self.index_at(middle)?.cmp(&index) {
-                core::cmp::Ordering::Equal => return self.at(middle),
-                core::cmp::Ordering::Less => range.start = middle.saturating_add(1),
-                core::cmp::Ordering::Greater => range.end = middle,
-            }
-        }
-        None
+        self.at(self.order().find(self.range.clone(), index)?)
     }
 
     /// Iterates over the members by index, `None` for each hole.
@@ -106,18 +96,33 @@ impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
         let this = self.clone();
         self.range
             .clone()
-            .filter_map(move |place| Some((this.index_at(place)?, this.at(place)?)))
+            .filter_map(move |place| Some((this.order().list_index(place)?, this.at(place)?)))
+    }
+
+    const fn order(&self) -> Order<'frame, 'store> {
+        self.message.metadata().order()
     }
 
     fn at(&self, place: usize) -> Option<TensorView<'frame>> {
-        self.message
-            .at(self.message.metadata().order().wire_index(place)?)
+        self.message.get(self.order().wire_index(place)?)
     }
+}
 
-    fn index_at(&self, place: usize) -> Option<usize> {
-        let metadata = self.message.metadata();
-        let descriptor = metadata.descriptor(metadata.order().wire_index(place)?)?;
-        descriptor.list_index().map(to_usize)
+impl<F> Clone for Field<'_, '_, F> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::List(list) => Self::List(list.clone()),
+            Self::Tensor(tensor) => Self::Tensor(*tensor),
+        }
+    }
+}
+
+impl<F> fmt::Debug for Field<'_, '_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(list) => list.fmt(f),
+            Self::Tensor(tensor) => tensor.fmt(f),
+        }
     }
 }
 

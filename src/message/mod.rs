@@ -83,7 +83,7 @@ mod schema;
 mod storage;
 mod unique;
 
-pub use decode::{Message, Metadata};
+pub use decode::{Cost, Message, Metadata};
 #[cfg(feature = "alloc")]
 pub use decoder::Decoder;
 pub use encode::{NO_TENSORS, encode_into, encoded_len};

@@ -13,7 +13,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Str;
 
 /// The descriptors of a message, sorted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Order<'frame, 'store> {
     /// What the slots are spans of.
     text: &'frame str,
@@ -57,7 +57,10 @@ impl<'frame, 'store> Order<'frame, 'store> {
 
     /// Which places have this name.
     pub(crate) fn range(&self, name: &str) -> Range<usize> {
-        let name = Str::from(name);
+        self.range_named(name.into())
+    }
+
+    fn range_named(&self, name: Str<'_>) -> Range<usize> {
         let fingerprint = name.fingerprint();
         let names = Names {
             text: self.text,
@@ -70,6 +73,24 @@ impl<'frame, 'store> Order<'frame, 'store> {
         let tail = self.places.get(start..).unwrap_or_default();
         let same = |place: &&Place| place.fingerprint == fingerprint && names.at(**place) == name;
         start..start.saturating_add(tail.iter().take_while(same).count())
+    }
+
+    /// Which places have the name of the descriptor at `index` in wire order.
+    pub(crate) fn range_of(&self, index: usize) -> Option<Range<usize>> {
+        Some(self.range_named(self.slots.get(index)?.name(self.text)))
+    }
+
+    /// The place in `range`, of one list, that has this list index.
+    pub(crate) fn find(&self, range: Range<usize>, list_index: usize) -> Option<usize> {
+        let places = self.places.get(range.clone())?;
+        let before = places.partition_point(|place| place.list_index() < Some(list_index));
+        let place = range.start.checked_add(before)?;
+        (self.list_index(place) == Some(list_index) && place < range.end).then_some(place)
+    }
+
+    /// The list index at `place`.
+    pub(crate) fn list_index(&self, place: usize) -> Option<usize> {
+        self.places.get(place)?.list_index()
     }
 
     /// Where the descriptor at `place` is in wire order.

@@ -163,7 +163,7 @@ fn take_descriptors(
             rest = cursor.rest();
         }
         let limit = options.limits().tensor_bytes();
-        match tensor_bytes.checked_add(slot.layout.byte_len) {
+        match tensor_bytes.checked_add(slot.layout.byte_len()) {
             Some(sum) if sum <= limit => tensor_bytes = sum,
             _ => return Err(slot.error(count, DecodeErrorKind::TensorBytesLimit { limit })),
         }

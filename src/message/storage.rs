@@ -129,10 +129,7 @@ impl Slot {
         rank: 0,
         dtype: DType::UInt8,
         list_index: None,
-        layout: Layout {
-            elements: 0,
-            byte_len: 0,
-        },
+        layout: Layout::EMPTY,
     };
 
     pub(crate) fn name<'a>(&self, text: &'a str) -> Str<'a> {

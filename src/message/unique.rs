@@ -7,16 +7,18 @@ use crate::tensor::Descriptor;
 const PAIRWISE: usize = 16;
 
 /// Refuses what the decoder refuses: two tensors of one place, a name both plain and list.
-pub(super) fn check<'t, D: AsRef<Descriptor<'t>>>(tensors: &[D]) -> Result<(), EncodeError> {
-    let mut filter = (tensors.len() > PAIRWISE).then(Filter::new);
-    for (index, tensor) in tensors.iter().enumerate() {
+pub(super) fn check<'t, T>(tensors: T) -> Result<(), EncodeError>
+where
+    T: Iterator<Item: AsRef<Descriptor<'t>>> + Clone,
+{
+    let mut filter = tensors.clone().nth(PAIRWISE).map(|_| Filter::new());
+    for (index, tensor) in tensors.clone().enumerate() {
         let tensor = tensor.as_ref();
         let unseen = filter.as_mut().is_some_and(|filter| filter.insert(tensor));
         if unseen {
             continue;
         }
-        let earlier = tensors.get(..index).unwrap_or_default();
-        for other in earlier {
+        for other in tensors.clone().take(index) {
             conflict(other.as_ref(), tensor, index)?;
         }
     }
@@ -121,7 +123,7 @@ mod tests {
                 }
             })
             .collect();
-        check(&tensors)
+        check(tensors.iter())
     }
 
     #[test]

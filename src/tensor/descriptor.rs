@@ -1,5 +1,7 @@
 //! What a message says of one tensor before its bytes are there.
 
+use core::fmt;
+
 use super::{Layout, Shape};
 use crate::dtype::DType;
 use crate::error::EncodeError;
@@ -16,7 +18,7 @@ use crate::json::Str;
 /// assert_eq!(latents.byte_len(), 1_048_320);
 /// # Ok::<(), tensorwire::error::EncodeError>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Descriptor<'a> {
     name: Str<'a>,
     list_index: Option<u32>,
@@ -68,6 +70,10 @@ impl<'a> Descriptor<'a> {
         }
     }
 
+    pub(crate) const fn layout(&self) -> Layout {
+        self.layout
+    }
+
     pub(crate) const fn with_shape(self, shape: Shape<'a>, layout: Layout) -> Self {
         Self {
             shape,
@@ -103,13 +109,24 @@ impl<'a> Descriptor<'a> {
     /// Returns the number of elements: the product of the dimensions, 1 if there are none.
     #[must_use]
     pub const fn element_count(&self) -> usize {
-        self.layout.elements
+        self.layout.elements()
     }
 
     /// Returns the size of the payload in bytes.
     #[must_use]
     pub const fn byte_len(&self) -> usize {
-        self.layout.byte_len
+        self.layout.byte_len()
+    }
+}
+
+impl fmt::Debug for Descriptor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Descriptor")
+            .field("name", &self.name)
+            .field("list_index", &self.list_index)
+            .field("dtype", &self.dtype)
+            .field("shape", &self.shape)
+            .finish()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Shapes, and the sizes that follow from them.
 
+use core::fmt;
+
 use crate::dtype::DType;
 use crate::error::CastError;
 
@@ -7,12 +9,28 @@ use crate::error::CastError;
 ///
 /// A received shape stays the text that it came as, and is read when asked;
 /// so it needs no storage, whatever the rank.
-#[derive(Clone, Copy, Debug)]
+///
+/// Compares with slices and arrays, and shows as `[1, 16]`.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::TensorView;
+///
+/// let mask = [1_u8; 6];
+/// let tensor = TensorView::from_slice("mask", &[2, 3], &mask)?;
+/// assert_eq!(tensor.shape(), [2, 3]);
+/// let [rows, columns] = tensor.shape().to_array()?;
+/// assert_eq!((rows, columns), (2, 3));
+/// assert_eq!(tensor.shape().to_string(), "[2, 3]");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
 pub struct Shape<'a> {
     source: Source<'a>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Source<'a> {
     /// The checked text between the brackets, and how many numbers it holds.
     Text(&'a str, usize),
@@ -34,7 +52,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The number of dimensions.
+    /// Returns the number of dimensions.
     #[must_use]
     pub const fn rank(&self) -> usize {
         match self.source {
@@ -44,13 +62,13 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The dimensions, outermost first.
+    /// Iterates over the dimensions, outermost first.
     #[must_use]
     pub const fn dims(&self) -> Dims<'a> {
         Dims { rest: *self }
     }
 
-    /// The dimensions as an array.
+    /// Returns the dimensions as an array.
     ///
     /// # Errors
     ///
@@ -131,6 +149,43 @@ impl PartialEq for Shape<'_> {
 
 impl Eq for Shape<'_> {}
 
+impl PartialEq<[usize]> for Shape<'_> {
+    fn eq(&self, other: &[usize]) -> bool {
+        *self == Shape::from(other)
+    }
+}
+
+impl PartialEq<&[usize]> for Shape<'_> {
+    fn eq(&self, other: &&[usize]) -> bool {
+        *self == **other
+    }
+}
+
+impl<const N: usize> PartialEq<[usize; N]> for Shape<'_> {
+    fn eq(&self, other: &[usize; N]) -> bool {
+        *self == *other.as_slice()
+    }
+}
+
+impl fmt::Debug for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.dims()).finish()
+    }
+}
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (index, dim) in self.dims().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            dim.fmt(f)?;
+        }
+        f.write_str("]")
+    }
+}
+
 /// The dimensions of a [`Shape`], outermost first.
 #[derive(Clone, Debug)]
 pub struct Dims<'a> {
@@ -185,11 +240,33 @@ impl DimProduct {
 /// How large a tensor is: the proof that its size is at most `isize::MAX`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Layout {
-    pub(crate) elements: usize,
-    pub(crate) byte_len: usize,
+    elements: usize,
+    byte_len: usize,
 }
 
 impl Layout {
+    /// Of a tensor without elements.
+    pub(crate) const EMPTY: Self = Self {
+        elements: 0,
+        byte_len: 0,
+    };
+
+    pub(crate) const fn elements(&self) -> usize {
+        self.elements
+    }
+
+    pub(crate) const fn byte_len(&self) -> usize {
+        self.byte_len
+    }
+
+    /// Of each of the `count` tensors that lie one after the other in this one.
+    pub(crate) fn divide(&self, count: usize) -> Option<Self> {
+        Some(Self {
+            elements: self.elements.checked_div(count)?,
+            byte_len: self.byte_len.checked_div(count)?,
+        })
+    }
+
     /// `None` if the size in bytes, zeros left out, is over `isize::MAX`.
     #[inline(always)]
     pub(crate) fn new(dims: DimProduct, dtype: DType) -> Option<Self> {

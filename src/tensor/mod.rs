@@ -33,8 +33,10 @@ mod layout;
 mod view;
 
 pub use descriptor::Descriptor;
+// The Rust types of `float16` and `bfloat16`: `half` 2 is part of this API.
 pub use element::Element;
 pub use float8::{Float8E4M3Fn, Float8E4M3Fnuz, Float8E5M2, Float8E5M2Fnuz, Float8E8M0Fnu};
+pub use half::{bf16, f16};
 pub(crate) use layout::{DimProduct, Layout};
 pub use layout::{Dims, Shape};
 pub use view::{Elements, TensorView};

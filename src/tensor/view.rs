@@ -1,12 +1,13 @@
 //! A tensor seen where its bytes lie.
 
+use core::fmt;
 use core::iter::FusedIterator;
 use core::slice;
 
 use zerocopy::FromBytes;
 
 use super::element::private;
-use super::{Descriptor, Dims, Element, Layout, Shape};
+use super::{Descriptor, Dims, Element, Shape};
 use crate::dtype::DType;
 use crate::error::{CastError, EncodeError};
 use crate::json::Str;
@@ -22,12 +23,12 @@ use crate::json::Str;
 /// use tensorwire::TensorView;
 ///
 /// let tensor = TensorView::from_slice("latents", &[2, 3], &[0.5_f32, 1.0, 1.5, 2.0, 2.5, 3.0])?;
-/// assert_eq!(tensor.shape::<2>(), Ok([2, 3]));
-/// let row = tensor.index(1).expect("two rows");
+/// assert_eq!(tensor.shape(), [2, 3]);
+/// let row = tensor.index(1).ok_or("no second row")?;
 /// assert_eq!(row.elements::<f32>()?.sum::<f32>(), 7.5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TensorView<'a> {
     descriptor: Descriptor<'a>,
     bytes: &'a [u8],
@@ -76,7 +77,7 @@ impl<'a> TensorView<'a> {
         Self::new(Descriptor::new(name, dtype, shape)?, bytes)
     }
 
-    /// The same, as member `index` of the list of its name.
+    /// Returns the same, as member `index` of the list of its name.
     #[must_use]
     pub const fn with_list_index(self, index: u32) -> Self {
         Self {
@@ -85,85 +86,79 @@ impl<'a> TensorView<'a> {
         }
     }
 
-    /// What is known of it besides the bytes.
+    /// Returns what is known of it besides the bytes.
     #[must_use]
     pub const fn descriptor(&self) -> Descriptor<'a> {
         self.descriptor
     }
 
-    /// The field's name.
+    /// Returns the field's name.
     #[must_use]
     pub const fn name(&self) -> Str<'a> {
         self.descriptor.name()
     }
 
-    /// The place in the list of its name, or `None` for a plain tensor.
+    /// Returns the place in the list of its name, or `None` for a plain tensor.
     #[must_use]
     pub const fn list_index(&self) -> Option<u32> {
         self.descriptor.list_index()
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     #[must_use]
     pub const fn dtype(&self) -> DType {
         self.descriptor.dtype()
     }
 
-    /// The number of dimensions.
+    /// Returns the shape.
+    #[must_use]
+    pub const fn shape(&self) -> Shape<'a> {
+        self.descriptor.shape()
+    }
+
+    /// Returns the number of dimensions.
     #[must_use]
     pub const fn rank(&self) -> usize {
         self.descriptor.shape().rank()
     }
 
-    /// The dimensions, outermost first.
+    /// Iterates over the dimensions, outermost first.
     #[must_use]
     pub const fn dims(&self) -> Dims<'a> {
         self.descriptor.shape().dims()
     }
 
-    /// The dimensions as an array.
-    ///
-    /// # Errors
-    ///
-    /// [`CastError::Rank`] unless there are just `N`.
-    pub fn shape<const N: usize>(&self) -> Result<[usize; N], CastError> {
-        self.descriptor.shape().to_array()
-    }
-
-    /// Copies the dimensions to the start of `buffer`, and gives that part of it.
-    ///
-    /// # Errors
-    ///
-    /// [`CastError::Rank`] if there are more than `buffer` has room for.
-    pub fn copy_dims<'b>(&self, buffer: &'b mut [usize]) -> Result<&'b [usize], CastError> {
-        self.descriptor.shape().copy_to(buffer)
-    }
-
-    /// The number of elements: the product of the dimensions, 1 if there are none.
+    /// Returns the number of elements: the product of the dimensions, 1 if there are none.
     #[must_use]
     pub const fn element_count(&self) -> usize {
         self.descriptor.element_count()
     }
 
-    /// The bytes, whatever they are aligned to and whatever they hold.
+    /// Returns the bytes, whatever they are aligned to and whatever they hold.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The largest power of two that divides the address of the bytes.
+    /// Returns the size of the bytes.
+    #[must_use]
+    pub const fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the largest power of two that divides the address of the bytes.
     #[must_use]
     pub fn alignment(&self) -> usize {
         1_usize.wrapping_shl(self.bytes.as_ptr().addr().trailing_zeros())
     }
 
-    /// Whether [`as_slice`](Self::as_slice) needs no better alignment than there is.
+    /// Tells whether [`as_slice`](Self::as_slice) needs no better alignment than there is.
     #[must_use]
     pub fn is_aligned(&self) -> bool {
         self.bytes.is_empty() || self.alignment() >= self.dtype().alignment()
     }
 
-    /// The elements in place.
+    /// Sees the elements in place.
     ///
     /// # Errors
     ///
@@ -187,7 +182,7 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// The elements one by one, read at any alignment.
+    /// Iterates over the elements, read at any alignment.
     ///
     /// # Errors
     ///
@@ -218,7 +213,7 @@ impl<'a> TensorView<'a> {
         Ok(())
     }
 
-    /// The elements in place if they are aligned, else copied to the start of `scratch`.
+    /// Sees the elements in place if they are aligned, else copied to the start of `scratch`.
     ///
     /// # Errors
     ///
@@ -252,35 +247,28 @@ impl<'a> TensorView<'a> {
         Ok(self.elements()?.collect())
     }
 
-    /// The tensor at `index` of the outermost dimension, or `None` past its end or if there is none.
+    /// Returns the tensor at `index` of the outermost dimension, or `None` past its end or if there is none.
     #[must_use]
     pub fn index(&self, index: usize) -> Option<Self> {
         let (count, shape) = self.descriptor.shape().split_first()?;
         if index >= count {
             return None;
         }
-        let layout = Layout {
-            elements: self.element_count().checked_div(count)?,
-            byte_len: self.bytes.len().checked_div(count)?,
-        };
-        let start = index.checked_mul(layout.byte_len)?;
-        let bytes = self.bytes.get(start..)?.get(..layout.byte_len)?;
+        let layout = self.descriptor.layout().divide(count)?;
+        let start = index.checked_mul(layout.byte_len())?;
+        let bytes = self.bytes.get(start..)?.get(..layout.byte_len())?;
         Some(Self {
             descriptor: self.descriptor.with_shape(shape, layout),
             bytes,
         })
     }
 
-    /// The same elements in one dimension.
+    /// Returns the same elements in one dimension.
     #[must_use]
     pub const fn flatten(&self) -> Self {
-        let layout = Layout {
-            elements: self.element_count(),
-            byte_len: self.bytes.len(),
-        };
-        let shape = Shape::flat(layout.elements);
+        let shape = Shape::flat(self.element_count());
         Self {
-            descriptor: self.descriptor.with_shape(shape, layout),
+            descriptor: self.descriptor.with_shape(shape, self.descriptor.layout()),
             ..*self
         }
     }
@@ -306,10 +294,30 @@ impl<'a> AsRef<Descriptor<'a>> for TensorView<'a> {
     }
 }
 
+/// Shows what it is, not what it holds.
+impl fmt::Debug for TensorView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TensorView")
+            .field("name", &self.name())
+            .field("list_index", &self.list_index())
+            .field("dtype", &self.dtype())
+            .field("shape", &self.shape())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The elements of a [`TensorView`], read at any alignment.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Elements<'a, T: Element> {
     packed: slice::Iter<'a, T::Packed>,
+}
+
+impl<T: Element> fmt::Debug for Elements<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elements")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<T: Element> Iterator for Elements<'_, T> {
