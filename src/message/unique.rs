@@ -50,10 +50,11 @@ impl Filter {
 
     /// Inserts a tensor, and says whether nothing in conflict with it is there.
     fn insert(&mut self, tensor: &Descriptor<'_>) -> bool {
-        // FNV-1a over the code points, so that every spelling of a name is one.
-        let name = tensor.name().code_points().fold(0xcbf2_9ce4_8422_2325, mix);
-        let plain = mix(name, 0x11_0000);
-        let list = mix(name, 0x11_0001);
+        // The same in every spelling.
+        let name = u64::from(tensor.name().fingerprint());
+        // Beyond 32 bits, which neither a fingerprint nor an index has.
+        let plain = mix(name, 1 << 32);
+        let list = mix(name, 2 << 32);
         match tensor.list_index() {
             None => {
                 let unseen = !self.contains(plain) && !self.contains(list);
@@ -61,7 +62,7 @@ impl Filter {
                 unseen
             }
             Some(index) => {
-                let member = mix(mix(name, 0x11_0002), index);
+                let member = mix(mix(name, 3 << 32), index.into());
                 let unseen = !self.contains(plain) && !self.contains(member);
                 self.set(list);
                 self.set(member);
@@ -87,14 +88,10 @@ impl Filter {
     }
 }
 
-const fn mix_word(hash: u64, value: u64) -> u64 {
-    (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3)
-}
-
-fn mix(hash: u64, value: u32) -> u64 {
-    // A second round spreads the high half into the low bits.
-    let mixed = mix_word(hash, u64::from(value));
-    mixed ^ (mixed >> 29)
+const fn mix(hash: u64, value: u64) -> u64 {
+    // The product spreads each bit upwards, the shift brings it down again.
+    let mixed = (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 32)
 }
 
 /// Two places of a hash: word and bit.
