@@ -53,6 +53,7 @@ fn by_count() {
         let mut decoder = Decoder::new();
         decoder.decode(frames).unwrap();
         let mut simd = SimdJson::new();
+        let mut checked = SimdJson::new();
         let times = quartiles(&mut [
             contestant("storage", || {
                 black_box(Message::decode(black_box(frames), &mut storage).unwrap());
@@ -73,6 +74,12 @@ fn by_count() {
             contestant("safetensors", || {
                 SafeTensors::deserialize(black_box(&safetensors)).unwrap()
             }),
+            contestant("simd-json, checked", || {
+                let each = |name: &str, dims: &[usize], dtype, list_index, bytes: &[u8]| {
+                    black_box((name, dims, dtype, list_index, bytes));
+                };
+                checked.decode_checked(black_box(frames), each).unwrap()
+            }),
             contestant("serde_json, map", || {
                 serde_borrowed::decode_mapped(black_box(frames)).unwrap()
             }),
@@ -86,7 +93,7 @@ fn by_count() {
                 time / ours
             );
         }
-        // The four that the bar names.
+        // The four that the bar names; they check less.
         let best = times[2..6]
             .iter()
             .map(|(_, time)| time / ours)

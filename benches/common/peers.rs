@@ -3,7 +3,8 @@
 //! Each maps the dtype, checks the product of the shape and the length of the
 //! frame, and keeps names, shapes and payloads at hand. None of them is asked
 //! for what else [`tensorwire`] checks (duplicate keys, names and list indices,
-//! names both plain and list, caps): the comparison leans to their side.
+//! names both plain and list, caps): the comparison leans to their side. Beside
+//! the leanest of them stands [`SimdJson::decode_checked`], which is asked.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -139,12 +140,52 @@ impl SimdJson {
         }
     }
 
-    /// Decodes into `tensors`, whose names lie in a buffer of the decoder: so they are given to `each`.
+    /// Decodes; the names lie in a buffer of the decoder, so the tensors are given to `each`.
     pub(crate) fn decode(
         &mut self,
         frames: &[&[u8]],
         mut each: impl FnMut(&str, &[usize], DType, i64, &[u8]),
     ) -> Result<usize, Refused> {
+        self.with_tape(frames, |nodes, payloads| {
+            walk::<false>(nodes, payloads, &mut each)
+        })
+    }
+
+    /// As [`decode`](Self::decode), and refuses what a receiver of messages by
+    /// strangers has to: schema keys that come twice, two tensors of one place,
+    /// names both plain and list, and what is over a cap.
+    pub(crate) fn decode_checked(
+        &mut self,
+        frames: &[&[u8]],
+        mut each: impl FnMut(&str, &[usize], DType, i64, &[u8]),
+    ) -> Result<usize, Refused> {
+        if frames
+            .first()
+            .is_none_or(|metadata| metadata.len() > 1 << 20)
+            || frames.len() > 4097
+        {
+            return Err(Refused);
+        }
+        self.with_tape(frames, |nodes, payloads| {
+            let mut places = SmallVec::<[(&str, i64); 16]>::new();
+            let scalars = walk::<true>(nodes, payloads, &mut |name, dims, dtype, index, bytes| {
+                places.push((name, index));
+                each(name, dims, dtype, index, bytes);
+            })?;
+            places.sort_unstable();
+            let conflict = places.windows(2).any(|pair| {
+                let ((name, index), (next, other)) = (pair[0], pair[1]);
+                name == next && (index == other || index < 0)
+            });
+            if conflict { Err(Refused) } else { Ok(scalars) }
+        })
+    }
+
+    fn with_tape<R>(
+        &mut self,
+        frames: &[&[u8]],
+        read: impl FnOnce(&[Node<'_>], &[&[u8]]) -> Result<R, Refused>,
+    ) -> Result<R, Refused> {
         let (metadata, payloads) = frames.split_first().ok_or(Refused)?;
         let mut tape = self.tape.take().unwrap_or_else(Tape::null).reset();
         self.input.clear();
@@ -157,37 +198,42 @@ impl SimdJson {
             &mut tape,
         )
         .map_err(|_| Refused)?;
-        let scalars = walk(&tape.0, payloads, &mut each)?;
+        let result = read(&tape.0, payloads)?;
         self.tape = Some(tape.reset());
-        Ok(scalars)
+        Ok(result)
     }
 }
 
 /// Reads the tape front to back; gives how many scalars there are.
-fn walk(
-    nodes: &[Node<'_>],
+///
+/// `CHECKED` is whether keys that come twice, and what is over a cap, are refused.
+fn walk<'t, const CHECKED: bool>(
+    nodes: &[Node<'t>],
     payloads: &[&[u8]],
-    each: &mut impl FnMut(&str, &[usize], DType, i64, &[u8]),
+    each: &mut impl FnMut(&'t str, &[usize], DType, i64, &[u8]),
 ) -> Result<usize, Refused> {
     let Some(Node::Object { len, .. }) = nodes.first() else {
         return Err(Refused);
     };
     let mut at = 1;
     let mut descriptors = None;
-    let mut scalars = 0;
+    let mut scalars = None;
     for _ in 0..*len {
         let Node::String(key) = nodes[at] else {
             return Err(Refused);
         };
         at += 1;
         match (key, nodes[at]) {
+            ("tensor_descriptors", _) if CHECKED && descriptors.is_some() => return Err(Refused),
+            ("scalar_fields", _) if CHECKED && scalars.is_some() => return Err(Refused),
             ("tensor_descriptors", Node::Array { len, .. }) => {
                 if len != payloads.len() {
                     return Err(Refused);
                 }
                 descriptors = Some(at + 1);
             }
-            ("scalar_fields", Node::Object { len, .. }) => scalars = len,
+            ("scalar_fields", Node::Object { len, .. }) => scalars = Some(len),
+            ("tensor_descriptors" | "scalar_fields", _) => return Err(Refused),
             _ => {}
         }
         at += width(nodes[at]);
@@ -198,19 +244,29 @@ fn walk(
             return Err(Refused);
         };
         at += 1;
-        let (mut name, mut dtype, mut list_index) = (None, None, -1);
+        let (mut name, mut dtype, mut list_index) = (None, None, None);
         let mut dims: Option<Dims> = None;
         for _ in 0..len {
             let Node::String(key) = nodes[at] else {
                 return Err(Refused);
             };
             at += 1;
+            let twice = match key {
+                "field_name" => name.is_some(),
+                "dtype" => dtype.is_some(),
+                "list_index" => list_index.is_some(),
+                "shape" => dims.is_some(),
+                _ => false,
+            };
+            if CHECKED && twice {
+                return Err(Refused);
+            }
             match (key, nodes[at]) {
                 ("field_name", Node::String(text)) => name = Some(text),
                 ("dtype", Node::String(text)) => dtype = Some(text),
-                ("list_index", Node::Static(StaticNode::I64(index))) => list_index = index,
+                ("list_index", Node::Static(StaticNode::I64(index))) => list_index = Some(index),
                 ("list_index", Node::Static(StaticNode::U64(index))) => {
-                    list_index = i64::try_from(index).map_err(|_| Refused)?;
+                    list_index = Some(i64::try_from(index).map_err(|_| Refused)?);
                 }
                 ("shape", Node::Array { len, .. }) => {
                     let shape = nodes[at + 1..=at + len].iter().map(|node| match *node {
@@ -233,9 +289,14 @@ fn walk(
             return Err(Refused);
         };
         let dtype = check(&dims, dtype, payload)?;
+        let list_index = list_index.unwrap_or(-1);
+        let capped = name.len() <= 1024 && dims.len() <= 64 && (-1..=4096).contains(&list_index);
+        if CHECKED && !capped {
+            return Err(Refused);
+        }
         each(name, &dims, dtype, list_index, payload);
     }
-    Ok(scalars)
+    Ok(scalars.unwrap_or_default())
 }
 
 /// How many nodes a value takes on the tape.

@@ -105,6 +105,34 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     bytes.iter().take_while(plain).count()
 }
 
+/// How many bytes at the start of `bytes` Python writes as they are.
+#[inline]
+pub(crate) fn bare_run(bytes: &[u8]) -> usize {
+    let (words, end) = bytes.as_chunks::<8>();
+    let mut run: usize = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        // As in `special`; DEL and whatever is not ASCII are sought as well.
+        let quote = (word ^ QUOTES).wrapping_sub(ONES);
+        let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES);
+        let delete = (word ^ DELETES).wrapping_sub(ONES);
+        let control = word.wrapping_sub(SPACES);
+        let found = (quote | backslash | delete | control | word) & HIGHS;
+        if found != 0 {
+            let index = usize::try_from(found.trailing_zeros() >> 3).unwrap_or_default();
+            return run.wrapping_add(index);
+        }
+        run = run.wrapping_add(8);
+    }
+    let bare = |byte: &&u8| is_bare(**byte);
+    run.wrapping_add(end.iter().take_while(bare).count())
+}
+
+/// Whether Python writes the byte as it is.
+pub(crate) const fn is_bare(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+}
+
 /// As [`plain_run`], with the fingerprint of the run, whose words are at hand.
 #[inline(always)]
 pub(crate) fn plain_run_hashed(bytes: &[u8]) -> (usize, u32) {
@@ -132,12 +160,6 @@ pub(crate) fn plain_run_hashed(bytes: &[u8]) -> (usize, u32) {
 /// Where in a word of eight bytes, in bits, the first `"` or `\` or control character is.
 #[inline(always)]
 fn special(word: u64) -> Option<u32> {
-    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; 8]);
-    const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
-
     // In each term the lowest high bit set marks the first byte sought, or
     // one that is not ASCII: a borrow only runs from such a byte upwards.
     let quote = (word ^ QUOTES).wrapping_sub(ONES);
@@ -146,6 +168,13 @@ fn special(word: u64) -> Option<u32> {
     let found = (quote | backslash | control) & !word & HIGHS;
     (found != 0).then(|| found.trailing_zeros() & 56)
 }
+
+const ONES: u64 = u64::from_le_bytes([0x01; 8]);
+const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; 8]);
+const DELETES: u64 = u64::from_le_bytes([0x7f; 8]);
+const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
 
 #[cfg(test)]
 mod tests {
@@ -165,6 +194,18 @@ mod tests {
                     bytes.extend([b'"', b'\\', 0, filler]);
                     assert_eq!(plain_run(&bytes), length, "{special} after {filler}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_run_ends_at_the_first_byte_that_is_escaped_wherever_it_lies() {
+        for byte in 0..=255 {
+            for length in 0..40 {
+                let mut bytes = vec![b'~'; length];
+                bytes.extend([byte, b'"', 0x7f, 0x80]);
+                let expected = bytes.iter().position(|&byte| !is_bare(byte));
+                assert_eq!(Some(bare_run(&bytes)), expected, "{byte} at {length}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Writes JSON byte for byte as Python's `json.dumps(x, separators=(",", ":"))`.
 
 use super::number::format_float;
+use super::scan::{bare_run, is_bare};
 use super::{Str, Value};
 
 /// Writes into a buffer, and past its end goes on counting.
@@ -143,7 +144,7 @@ impl<'b> Writer<'b> {
     pub(crate) fn put_escaped(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let bare = rest.bytes().take_while(|&byte| is_bare(byte)).count();
+            let bare = bare_run(rest.as_bytes());
             let (run, after) = rest.split_at_checked(bare).unwrap_or((rest, ""));
             self.put_raw(run.as_bytes());
             let mut chars = after.chars();
@@ -189,11 +190,6 @@ impl core::fmt::Write for Writer<'_> {
         self.put_raw(text.as_bytes());
         Ok(())
     }
-}
-
-/// Whether Python writes the byte as it is.
-const fn is_bare(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
 #[cfg(test)]

@@ -52,9 +52,11 @@ impl Filter {
 
     /// Inserts a tensor, and says whether nothing in conflict with it is there.
     fn insert(&mut self, tensor: &Descriptor<'_>) -> bool {
+        // The same in every spelling.
         let name = u64::from(tensor.name().fingerprint());
-        let plain = mix(name, 0);
-        let list = mix(name, 1);
+        // Beyond 32 bits, which neither a fingerprint nor an index has.
+        let plain = mix(name, 1 << 32);
+        let list = mix(name, 2 << 32);
         match tensor.list_index() {
             None => {
                 let unseen = !self.contains(plain) && !self.contains(list);
@@ -62,7 +64,7 @@ impl Filter {
                 unseen
             }
             Some(index) => {
-                let member = mix(mix(name, 2), index);
+                let member = mix(mix(name, 3 << 32), index.into());
                 let unseen = !self.contains(plain) && !self.contains(member);
                 self.set(list);
                 self.set(member);
@@ -88,10 +90,9 @@ impl Filter {
     }
 }
 
-/// Takes a number into a hash.
-fn mix(hash: u64, value: u32) -> u64 {
+const fn mix(hash: u64, value: u64) -> u64 {
     // The product spreads each bit upwards, the shift brings it down again.
-    let mixed = (hash ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 32)
 }
 
