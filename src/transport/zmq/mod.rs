@@ -129,6 +129,7 @@ pub use builder::Builder;
 pub use error::Error;
 pub use kind::{Dealer, Kind, Pair, Publish, Pull, Push, Receives, Router, Sends, Subscribe};
 pub use message::{Frame, Message, Routed};
+pub(in crate::transport) use raw::Lent;
 pub use send::Peer;
 pub use socket::Socket;
 
