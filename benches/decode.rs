@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use common::compare::{contestant, quartiles, show, tables_wanted, verdict};
 use common::peers::{SimdJson, owned, serde_borrowed, sonic};
-use common::{SCALARS, Sample, criterion, python, sample, wide_limits};
+use common::{SCALARS, Sample, criterion, python, sample, tiny_sample, wide_limits};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use safetensors::SafeTensors;
 use tensorwire::message::Options;
@@ -282,10 +282,24 @@ fn by_metadata() {
 }
 
 /// The codec that the peers run, on the same bytes.
+///
+/// It copies each payload. So that this is not all that is seen, also the same
+/// metadata but for the shapes, with payloads of one element each.
 fn against_python() {
     println!("decode, against the Python codec");
-    for count in [1, 4, 16] {
-        let sample = sample(count);
+    for (count, tiny) in [
+        (1, false),
+        (4, false),
+        (16, false),
+        (1, true),
+        (4, true),
+        (16, true),
+    ] {
+        let sample = if tiny {
+            tiny_sample(count)
+        } else {
+            sample(count)
+        };
         let frames = sample.frames();
         let frames = frames.as_slice();
         let python = match python::time(frames, 2000) {
@@ -298,7 +312,8 @@ fn against_python() {
         })]);
         let ratio = python.unpack / times[0].1;
         println!(
-            "  {count:>4}  {:>10}  unpack_tensors {:>10}  (json.loads {})  {ratio:.0}x, bar {PYTHON_BAR}x: {}",
+            "  {count:>4}{}  {:>10}  unpack_tensors {:>10}  (json.loads {})  {ratio:.0}x, bar {PYTHON_BAR}x: {}",
+            if tiny { " tiny" } else { "     " },
             show(times[0].1),
             show(python.unpack),
             show(python.json),

@@ -121,6 +121,19 @@ pub(crate) fn sample(count: usize) -> Sample {
         })
         .collect();
     assert_eq!(described.len(), count);
+    assemble(described)
+}
+
+/// The same message with one element in each tensor: as good as no payload.
+pub(crate) fn tiny_sample(count: usize) -> Sample {
+    let mut described = sample(count).described;
+    for tensor in &mut described {
+        tensor.dims = &[1];
+    }
+    assemble(described)
+}
+
+fn assemble(described: Vec<Described>) -> Sample {
     let metadata = metadata(&described, SCALARS);
     let payloads = described.iter().map(|tensor| vec![0; tensor.byte_len()]);
     let frames = std::iter::once(metadata).chain(payloads).collect();

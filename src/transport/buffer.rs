@@ -9,6 +9,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+#[cfg(feature = "zmq")]
+use super::zmq::Lent;
+
 /// Bytes together with what owns them, ready to be sent without a copy.
 ///
 /// Moving the owner in here is what keeps everybody else's hands off the bytes
@@ -31,7 +34,7 @@ use alloc::vec::Vec;
 /// assert_eq!(vec, [1, 2, 3]);
 /// ```
 pub struct Buffer {
-    /// `None` only while the buffer is dropped.
+    /// `None` only while the buffer is dropped or taken apart.
     owner: Option<Box<dyn Owner>>,
 }
 
@@ -39,9 +42,7 @@ impl Buffer {
     /// Takes `owner` and, with it, its bytes.
     #[must_use]
     pub fn new<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
-        Self {
-            owner: Some(Box::new(owner)),
-        }
+        Self::from_holder(Box::new(Some(owner)))
     }
 
     /// The owner again, if it is a `T`.
@@ -52,22 +53,38 @@ impl Buffer {
     pub fn downcast<T: AsRef<[u8]> + Send + 'static>(mut self) -> Result<T, Self> {
         let owner = self.owner.take_if(|owner| {
             let owner: &dyn Any = &**owner;
-            owner.is::<T>()
+            owner.is::<Option<T>>()
         });
         let owner: Option<Box<dyn Any>> = match owner {
             Some(owner) => Some(owner),
             None => None,
         };
-        match owner.map(<Box<dyn Any>>::downcast) {
-            Some(Ok(owner)) => Ok(*owner),
+        match owner.map(<Box<dyn Any>>::downcast::<Option<T>>) {
+            Some(Ok(holder)) => holder.ok_or(self),
             _ => Err(self),
+        }
+    }
+
+    /// The buffer whose owner is in `holder`; without one, it has no bytes.
+    pub(super) fn from_holder<T: AsRef<[u8]> + Send + 'static>(holder: Box<Option<T>>) -> Self {
+        Self {
+            owner: Some(holder),
+        }
+    }
+
+    /// Leaves the owner for libzmq to release.
+    #[cfg(feature = "zmq")]
+    pub(super) fn into_lent(mut self) -> Lent {
+        match self.owner.take() {
+            Some(owner) => owner.into_lent(),
+            None => Lent::new(Box::new(Some([]))),
         }
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        self.owner.as_deref().map_or(&[], AsRef::as_ref)
+        self.owner.as_deref().map_or(&[], Owner::bytes)
     }
 }
 
@@ -199,10 +216,25 @@ impl From<Vec<u8>> for Part<'_> {
     }
 }
 
-/// What a buffer may be owned by.
-trait Owner: Any + AsRef<[u8]> + Send {}
+/// What a buffer may be owned by: an `Option`, so that it can be moved out of its
+/// box while a transport still knows the box.
+trait Owner: Any + Send {
+    fn bytes(&self) -> &[u8];
 
-impl<T: Any + AsRef<[u8]> + Send> Owner for T {}
+    #[cfg(feature = "zmq")]
+    fn into_lent(self: Box<Self>) -> Lent;
+}
+
+impl<T: Any + AsRef<[u8]> + Send> Owner for Option<T> {
+    fn bytes(&self) -> &[u8] {
+        self.as_ref().map_or(&[], AsRef::as_ref)
+    }
+
+    #[cfg(feature = "zmq")]
+    fn into_lent(self: Box<Self>) -> Lent {
+        Lent::new(self)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -37,6 +37,24 @@ impl Deadline {
         }
     }
 
+    /// The same, with how long to wait from now on, for which the clock is read
+    /// once only.
+    pub(super) fn start(
+        wait: Wait,
+        configured: Option<Duration>,
+    ) -> Result<(Self, Duration), Expired> {
+        let deadline = Self::new(wait, configured);
+        let left = match (deadline, wait, configured) {
+            (Self::Never, ..) => return Err(Expired::WouldBlock),
+            (Self::At(_), Wait::UpTo(left), _) | (Self::At(_), _, Some(left)) => left,
+            _ => Duration::MAX,
+        };
+        if left.is_zero() {
+            return Err(Expired::TimedOut);
+        }
+        Ok((deadline, left))
+    }
+
     /// How much longer to wait; [`Duration::MAX`] is forever.
     pub(super) fn remaining(self) -> Result<Duration, Expired> {
         match self {

@@ -41,6 +41,9 @@ an error reply: no tensors, and the scalars {"request_id":..,"_disagg_error":"..
 
 `bench` and `bench-pack` print one line of JSON with medians in nanoseconds: unpack_ns and json_loads_ns, or pack_ns and
 json_dumps_ns; and iterations, which is N, or as many as half the timeout allowed. The frames are read once, before.
+For these two IN may also be `file:PATH`, a file that holds the frames; READY has no endpoint after it then. The file:
+
+    count u32, then for each frame: length u64, bytes        (little-endian)
 """
 
 import argparse
@@ -50,6 +53,7 @@ import json
 import random
 import signal
 import statistics
+import struct
 import sys
 import time
 import warnings
@@ -334,10 +338,21 @@ def median_ns(call, n, budget):
     return statistics.median_low(samples), len(samples)
 
 
+def frames_in(path):
+    """The frames that a file holds."""
+    with open(path, "rb") as file:
+        (count,) = struct.unpack("<I", file.read(4))
+        return [file.read(*struct.unpack("<Q", file.read(8))) for _ in range(count)]
+
+
 def bench(peer, args):
-    source = peer.open(zmq.PULL, args.source)
-    peer.ready()
-    frames = peer.receive(source)
+    if args.source.startswith("file:"):
+        frames = frames_in(args.source.removeprefix("file:"))
+        peer.ready()
+    else:
+        source = peer.open(zmq.PULL, args.source)
+        peer.ready()
+        frames = peer.receive(source)
     metadata = frames[0]
     fields, scalars = peer.codec.unpack_tensors(frames)
     document = json.loads(metadata)

@@ -7,7 +7,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use alloc::boxed::Box;
 
@@ -28,22 +28,21 @@ pub(super) struct Outgoing {
 enum Content {
     /// Room of this many bytes, not written yet.
     Room(usize),
-    /// Bytes of libzmq's own, or none any more.
+    /// Bytes of libzmq's own.
     Ready,
-    /// The bytes of a buffer; the holder is what libzmq releases.
-    Lent(NonNull<Holder>),
-}
-
-/// What the release callback gets. The buffer is taken out if the frame could not
-/// be sent, and the callback then frees an empty holder.
-struct Holder {
-    buffer: Option<Buffer>,
+    /// The bytes of an owner that libzmq releases.
+    Lent {
+        holder: NonNull<c_void>,
+        reclaim: unsafe fn(NonNull<c_void>) -> Option<Buffer>,
+    },
+    /// None any more: libzmq has them.
+    Sent,
 }
 
 // SAFETY: `Send` asks that the value may be used from another thread.
 // - `zmq_msg_t` is plain memory that libzmq itself hands from thread to thread;
 //   it is used from one at a time, as every use takes `&mut`.
-// - `NonNull<Holder>` stands for a `Box<Holder>`, and `Buffer` is `Send`.
+// - `holder` stands for a `Box<Option<T>>` with a `T` that is `Send`.
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
@@ -70,22 +69,7 @@ impl Outgoing {
     ///
     /// The buffer again, and the error number.
     pub(super) fn lent(buffer: Buffer) -> Result<Self, (Buffer, i32)> {
-        let holder = Box::new(Holder {
-            buffer: Some(buffer),
-        });
-        let holder = NonNull::from(Box::leak(holder));
-        // The guard owns the holder while code of the user runs in `as_ref`.
-        let guard = HolderGuard(holder);
-        // SAFETY: `NonNull::as_ref` asks for a valid value that nobody changes
-        // meanwhile: the box was leaked above, and nobody else knows of it.
-        let bytes = match unsafe { holder.as_ref() } {
-            Holder {
-                buffer: Some(buffer),
-            } => buffer.as_ref(),
-            Holder { buffer: None } => &[],
-        };
-        let (data, len) = (bytes.as_ptr().cast_mut(), bytes.len());
-        mem::forget(guard);
+        let lent = buffer.into_lent();
         let mut message = zmq_msg_t::default();
         // SAFETY: `zmq_msg_init_data` asks five things.
         // - The `zmq_msg_t` is not initialized: it is fresh.
@@ -96,29 +80,35 @@ impl Outgoing {
         //   a message, a `Frame` lends it out shared only, and no other sockets
         //   than ours are in a `Context`.
         // - The callback may be called with `data` and `hint` from any thread:
-        //   `Buffer` is `Send`, and `release` does not unwind.
+        //   the owner is `Send`, and `release` does not unwind.
         // - It is called once: that is what libzmq promises, also when the
         //   message is closed unsent.
         let status = unsafe {
             zmq_sys::zmq_msg_init_data(
                 &raw mut message,
-                data.cast::<c_void>(),
-                len,
-                Some(release),
-                holder.as_ptr().cast::<c_void>(),
+                lent.data.cast_mut().cast::<c_void>(),
+                lent.len,
+                Some(lent.release),
+                lent.holder.as_ptr(),
             )
         };
+        let Lent {
+            holder,
+            reclaim,
+            release,
+            ..
+        } = lent;
         match check(status) {
             Ok(()) => Ok(Self {
                 message,
-                content: Content::Lent(holder),
+                content: Content::Lent { holder, reclaim },
             }),
             Err(errno) => {
-                // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that
-                // nobody else frees: libzmq failed and so has not taken it.
-                let holder = unsafe { Box::from_raw(holder.as_ptr()) };
-                let buffer = holder.buffer.unwrap_or_else(|| Buffer::new([]));
-                Err((buffer, errno))
+                // SAFETY: `reclaim` asks for the holder it was made with, which
+                // nobody else uses: libzmq failed and so has not taken it.
+                let buffer = unsafe { reclaim(holder) };
+                release(ptr::null_mut(), holder.as_ptr());
+                Err((buffer.unwrap_or_else(|| Buffer::new([])), errno))
             }
         }
     }
@@ -144,21 +134,20 @@ impl Outgoing {
         let status =
             unsafe { zmq_sys::zmq_msg_send(&raw mut self.message, socket.as_mut_ptr(), flags) };
         check(status)?;
-        // libzmq has the content now and has left an empty message.
-        self.content = Content::Ready;
+        self.content = Content::Sent;
         Ok(())
     }
 
     /// Takes the buffer back out of a frame that was not sent.
     pub(super) fn reclaim(mut self) -> Option<Buffer> {
-        let Content::Lent(mut holder) = self.content else {
+        let Content::Lent { holder, reclaim } = self.content else {
             return None;
         };
         self.content = Content::Ready;
-        // SAFETY: `NonNull::as_mut` asks for a valid value that nobody else uses:
-        // the frame was not sent, so this message is the only one that knows of
-        // the holder, and the callback runs when it is closed, which is later.
-        unsafe { holder.as_mut() }.buffer.take()
+        // SAFETY: `reclaim` asks for the holder it was made with, which nobody
+        // else uses: the frame was not sent, so this message is the only one that
+        // knows of it, and the callback runs when it is closed, which is later.
+        unsafe { reclaim(holder) }
     }
 
     /// Writes `bytes` into the room, which has their length.
@@ -189,6 +178,11 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
+        // What libzmq has sent it has also left empty, and then nothing needs
+        // to be closed.
+        if let Content::Sent = self.content {
+            return;
+        }
         // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
         // afterwards: the constructors, and this is the drop. It fails for no
         // other reason.
@@ -196,10 +190,49 @@ impl Drop for Outgoing {
     }
 }
 
-/// Frees the holder if the owner's `AsRef` panics.
-struct HolderGuard(NonNull<Holder>);
+/// An owner that waits for libzmq to release it, in the box that it came in.
+///
+/// Not for long: the code that makes one hands it to libzmq, or else it is leaked.
+pub(in crate::transport) struct Lent {
+    /// A leaked `Box<Option<T>>`.
+    holder: NonNull<c_void>,
+    data: *const u8,
+    len: usize,
+    /// What libzmq calls when the last reader is done; frees the holder.
+    release: extern "C" fn(*mut c_void, *mut c_void),
+    /// Moves the owner out of the holder. Asks for the holder beside it, before
+    /// its release, and that nobody else uses it.
+    reclaim: unsafe fn(NonNull<c_void>) -> Option<Buffer>,
+}
 
-impl Drop for HolderGuard {
+impl Lent {
+    pub(in crate::transport) fn new<T>(holder: Box<Option<T>>) -> Self
+    where
+        T: AsRef<[u8]> + Send + 'static,
+    {
+        let holder = NonNull::from(Box::leak(holder));
+        // The guard owns the holder while code of the user runs in `as_ref`.
+        let guard = HolderGuard(holder);
+        // SAFETY: `NonNull::as_ref` asks for a valid value that nobody changes
+        // meanwhile: the box was leaked above, and nobody else knows of it.
+        let owner = unsafe { holder.as_ref() };
+        let bytes = owner.as_ref().map_or(&[][..], AsRef::as_ref);
+        let (data, len) = (bytes.as_ptr(), bytes.len());
+        mem::forget(guard);
+        Self {
+            holder: holder.cast(),
+            data,
+            len,
+            release: release::<T>,
+            reclaim: reclaim::<T>,
+        }
+    }
+}
+
+/// Frees the holder if the owner's `AsRef` panics.
+struct HolderGuard<T>(NonNull<Option<T>>);
+
+impl<T> Drop for HolderGuard<T> {
     fn drop(&mut self) {
         // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody
         // else frees: the guard is forgotten before anybody else learns of it.
@@ -207,13 +240,32 @@ impl Drop for HolderGuard {
     }
 }
 
-/// What libzmq calls when the last reader of a lent buffer is done with it.
-extern "C" fn release(_data: *mut c_void, hint: *mut c_void) {
+/// Frees the holder and what is in it.
+extern "C" fn release<T>(_data: *mut c_void, hint: *mut c_void)
+where
+    T: AsRef<[u8]> + Send + 'static,
+{
     // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody else
-    // frees: `hint` is the holder of `Outgoing::lent`, and libzmq calls once.
-    let holder = unsafe { Box::from_raw(hint.cast::<Holder>()) };
+    // frees: `hint` is the holder of `Lent::new`, of this `T`, and libzmq calls once.
+    let holder = unsafe { Box::from_raw(hint.cast::<Option<T>>()) };
     // No panic goes into libzmq: a `Buffer` contains those of its owner.
-    drop(holder);
+    drop(Buffer::from_holder(holder));
+}
+
+/// Moves the owner out of the holder.
+///
+/// # Safety
+///
+/// 1. `holder` is one of `Lent::new`, of this `T`, and not released yet.
+/// 2. Nobody else uses it meanwhile.
+unsafe fn reclaim<T>(holder: NonNull<c_void>) -> Option<Buffer>
+where
+    T: AsRef<[u8]> + Send + 'static,
+{
+    let mut holder = holder.cast::<Option<T>>();
+    // SAFETY: `NonNull::as_mut` asks for a valid value that nobody else uses: the
+    // caller's promises 1 and 2.
+    unsafe { holder.as_mut() }.take().map(Buffer::new)
 }
 
 /// Binds `socket` to `endpoint`.

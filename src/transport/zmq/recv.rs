@@ -72,23 +72,29 @@ impl<K: Kind> Socket<K> {
 
     /// Receives the first frame of a message.
     fn recv_first(&mut self, frame: &mut Frame, wait: Wait) -> Result<(), Error> {
-        // A message that is there costs no clock and no option; the time this
-        // takes when there is none is spent waiting.
-        match recv_retrying(&self.socket, frame, ::zmq::DONTWAIT) {
-            Err(::zmq::Error::EAGAIN) => {}
-            done => return Ok(done?),
+        // To look costs a message that is there no clock; but where there is none
+        // it is a system call, while a peer that answers has to be waited for each
+        // time. So a look in vain is followed by some waits without one.
+        if self.waits == 0 || wait == Wait::Never {
+            match recv_retrying(&self.socket, frame, ::zmq::DONTWAIT) {
+                Err(::zmq::Error::EAGAIN) => self.waits = WAITS,
+                done => return Ok(done?),
+            }
+        } else {
+            self.waits = self.waits.saturating_sub(1);
         }
-        let deadline = Deadline::new(wait, self.options.recv_timeout);
+        let (deadline, mut left) = Deadline::start(wait, self.options.recv_timeout)?;
         loop {
-            let left = millis(deadline.remaining()?);
-            if self.recv_millis != left {
-                self.socket.set_rcvtimeo(left)?;
-                self.recv_millis = left;
+            let timeout = millis(left);
+            if self.recv_millis != timeout {
+                self.socket.set_rcvtimeo(timeout)?;
+                self.recv_millis = timeout;
             }
             match self.socket.recv(&mut frame.inner, 0) {
                 Err(::zmq::Error::EAGAIN | ::zmq::Error::EINTR) => {}
                 done => return Ok(done?),
             }
+            left = deadline.remaining()?;
         }
     }
 
@@ -110,3 +116,6 @@ fn recv_retrying(socket: &::zmq::Socket, frame: &mut Frame, flags: i32) -> ::zmq
         }
     }
 }
+
+/// How many receives wait without looking first, after one that looked in vain.
+const WAITS: u8 = 15;

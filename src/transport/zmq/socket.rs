@@ -26,6 +26,8 @@ pub struct Socket<K> {
     /// The timeouts in force, so as to set them only on change.
     pub(super) recv_millis: i32,
     pub(super) send_millis: i32,
+    /// How many receives are still to wait without a look.
+    pub(super) waits: u8,
     /// The frames of the message being sent; empty between calls.
     pub(super) staged: Vec<Outgoing>,
     kind: PhantomData<K>,
@@ -46,6 +48,7 @@ impl<K: Kind> Socket<K> {
             endpoint: String::new(),
             recv_millis: FOREVER,
             send_millis: FOREVER,
+            waits: 0,
             staged: Vec::new(),
             kind: PhantomData,
         })

@@ -1,0 +1,100 @@
+//! What the ZeroMQ transport costs on top of bare libzmq, and what a peer gains over the Python codec.
+//!
+//! ```text
+//!   cargo bench --features zmq --bench transport                  everything
+//!   cargo bench --features zmq --bench transport -- latency       a part: latency, throughput, threshold, python
+//! ```
+//!
+//! Contestants move the same frames through sockets of the same kinds with the
+//! same options, in turns within one process. One of them is bare libzmq once
+//! more, under the name `control`: what it differs from itself is the noise.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod end;
+mod latency;
+mod peers;
+mod threshold;
+mod throughput;
+mod turns;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How much longer than bare libzmq the same frames may take.
+const BAR: f64 = 1.03;
+
+/// The parts of the bench, by the names that choose them.
+const PARTS: [(&str, fn()); 4] = [
+    ("latency", latency::run),
+    ("throughput", throughput::run),
+    ("threshold", threshold::run),
+    ("python", peers::run),
+];
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if let [mode, source, out] = arguments.as_slice()
+        && mode == peers::ECHO
+    {
+        return peers::echo(source, out);
+    }
+    // `cargo test` runs it without, and is not to wait for it.
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        return;
+    }
+    let chosen: Vec<_> = arguments
+        .iter()
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    for (name, run) in PARTS {
+        if chosen.is_empty() || chosen.contains(&&name.to_owned()) {
+            run();
+        }
+    }
+}
+
+/// Whether the bar is met, for people; where bare libzmq differs from itself by
+/// more than the bar, only a ratio beyond that says something.
+fn verdict(ratio: f64, control: [f64; 3]) -> &'static str {
+    let [.., noise] = control;
+    if noise > BAR && ratio <= noise {
+        "lost in the noise"
+    } else {
+        common::compare::verdict(ratio <= BAR)
+    }
+}
+
+/// A size for people.
+fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+/// A folder for the endpoints of ipc, gone with this.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tensorwire-bench-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
