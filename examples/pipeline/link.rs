@@ -39,6 +39,8 @@ pub(crate) struct Throughput {
     pub(crate) libzmq: f64,
     /// The first over the second.
     pub(crate) ratio: f64,
+    /// The quartiles of the ratio, round by round: how far to trust it.
+    pub(crate) ratio_quartiles: [f64; 2],
 }
 
 /// Which way a round goes.
@@ -155,6 +157,14 @@ impl Source {
                 }
             }
         }
+        // Each round of one path beside that of the other: both saw the machine as busy.
+        let mut ratios: Vec<f64> = ours
+            .iter()
+            .zip(&bare)
+            .map(|(a, b)| *b as f64 / *a as f64)
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let ratio_quartiles = [ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]];
         let [ours, bare] = [ours, bare].map(|rounds| percentile(&rounds, 50) as f64 / 1e9);
         let round_bytes = (bytes * count) as f64;
         Ok(Throughput {
@@ -165,6 +175,7 @@ impl Source {
             tensorwire: round_bytes / ours,
             libzmq: round_bytes / bare,
             ratio: bare / ours,
+            ratio_quartiles,
         })
     }
 

@@ -139,16 +139,19 @@ impl Report {
         writeln!(out)?;
         writeln!(
             out,
-            "{:<8} {:>29} {:>14} {:>11}",
-            "message", "tensorwire", "bare libzmq", "ratio"
+            "{:<8} {:>29} {:>14} {:>7} {:>14}",
+            "message", "tensorwire", "bare libzmq", "ratio", "quartiles"
         )?;
         for row in &self.throughput {
             let [ours, bare] =
                 [row.tensorwire, row.libzmq].map(|rate| format!("{:.2} GB/s", rate / 1e9));
+            let [low, high] = row.ratio_quartiles;
             writeln!(
                 out,
-                "{:<8} {ours:>29} {bare:>14} {:>11.3}",
-                row.message, row.ratio
+                "{:<8} {ours:>29} {bare:>14} {:>7.2} {:>14}",
+                row.message,
+                row.ratio,
+                format!("{low:.2} to {high:.2}")
             )?;
         }
         writeln!(out)?;
@@ -175,6 +178,10 @@ impl Report {
              {} of each is the clock.",
             time(self.clock_ns)
         )?;
+        writeln!(
+            out,
+            "allocs: for each decode but a decoder's first, which makes its storage."
+        )?;
         let copied: usize = self
             .messages
             .iter()
@@ -189,7 +196,8 @@ impl Report {
         if let [first, ..] = self.throughput.as_slice() {
             writeln!(
                 out,
-                "throughput: two processes, {} rounds each in turn, medians; encode, send, receive and decode against bare frames.",
+                "throughput: two processes, {} rounds each in turn, medians; encode, send, receive and decode against bare frames; \
+                 quartiles of the ratio round by round.",
                 first.rounds
             )?;
         }
