@@ -10,8 +10,13 @@ pub(crate) struct Fingerprint {
 
 impl Fingerprint {
     pub(crate) const fn new() -> Self {
+        Self::with_key(0)
+    }
+
+    /// Starts from a number that who writes the text does not know.
+    pub(crate) const fn with_key(key: u64) -> Self {
         Self {
-            hash: 0,
+            hash: key,
             window: 0,
             length: 0,
         }
@@ -56,17 +61,23 @@ impl Fingerprint {
     }
 
     #[inline]
-    pub(crate) fn finish(self) -> u32 {
+    pub(crate) fn finish(self) -> u64 {
         let (window, length) = (self.window, self.length);
         self.finish_with(window, length)
     }
 
     /// Ends a text of which only whole words have been mixed in, at its last eight bytes.
     #[inline]
-    pub(crate) fn finish_with(mut self, window: u64, length: usize) -> u32 {
+    pub(crate) fn finish_with(mut self, window: u64, length: usize) -> u64 {
         self.mix(window);
         self.mix(u64::try_from(length).unwrap_or(u64::MAX));
-        let [a, b, c, d, ..] = self.hash.to_be_bytes();
-        u32::from_be_bytes([a, b, c, d])
+        self.hash
+    }
+
+    /// The half of a hash that depends on most of the text.
+    #[inline]
+    pub(crate) const fn upper(hash: u64) -> u32 {
+        let [.., a, b, c, d] = hash.to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
     }
 }

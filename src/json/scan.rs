@@ -147,7 +147,8 @@ pub(crate) fn plain_run_hashed(bytes: &[u8]) -> (usize, u32) {
             // The last eight bytes of the run, or with zeros below what there is.
             let new = word.wrapping_shl(63_u32.wrapping_sub(bits)) << 1;
             let window = previous.wrapping_shr(bits) | new;
-            return (length, fingerprint.finish_with(window, length));
+            let hash = fingerprint.finish_with(window, length);
+            return (length, Fingerprint::upper(hash));
         }
         fingerprint.mix(word);
         previous = word;

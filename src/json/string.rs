@@ -157,11 +157,20 @@ impl<'a> Str<'a> {
     /// Not a secret one: a peer can send two texts of one fingerprint.
     #[inline]
     pub(crate) fn fingerprint(&self) -> u32 {
-        let mut hash = Fingerprint::new();
+        Fingerprint::upper(self.hash_into(Fingerprint::new()))
+    }
+
+    /// A hash of what it says, the same in every spelling, and another for each key.
+    pub(crate) fn keyed_hash(&self, key: u64) -> u64 {
+        self.hash_into(Fingerprint::with_key(key))
+    }
+
+    #[inline]
+    fn hash_into(&self, mut hash: Fingerprint) -> u64 {
         if self.escaped {
             for point in self.code_points() {
                 let mut utf8 = [0; 4];
-                // A lone surrogate counts as U+FFFD; no two texts need differ.
+                // A lone surrogate counts as U+FFFD: a collision costs a comparison, nothing else.
                 let next = char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER);
                 hash.push(next.encode_utf8(&mut utf8).as_bytes());
             }

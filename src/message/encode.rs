@@ -96,7 +96,8 @@ where
 ///
 /// # Errors
 ///
-/// As [`encoded_len`].
+/// As [`encoded_len`]; and [`EncodeError::BufferTooSmall`] if a serialized value
+/// writes more the second time that it is asked.
 #[cfg(feature = "alloc")]
 pub fn encode_to_vec<'t, T, S>(tensors: T, scalars: &S) -> Result<alloc::vec::Vec<u8>, EncodeError>
 where
@@ -105,7 +106,9 @@ where
 {
     let tensors = tensors.into_iter();
     let mut buffer = alloc::vec![0; encoded_len(tensors.clone(), scalars)?];
-    encode_into(tensors, scalars, &mut buffer)?;
+    // A `Serialize` may write less the second time.
+    let length = encode_into(tensors, scalars, &mut buffer)?.len();
+    buffer.truncate(length);
     Ok(buffer)
 }
 

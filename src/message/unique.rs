@@ -41,20 +41,29 @@ fn conflict(a: &Descriptor<'_>, b: &Descriptor<'_>, index: usize) -> Result<(), 
 ///
 /// Of 65,536 bits, each tensor sets at most four; among 4096 tensors fewer than
 /// one in twenty is compared with those before it without need.
+///
+/// A relay sends names that a peer chose. Keyed by where the stack lies, the
+/// filter has no names that are all the same to it in every process.
 struct Filter {
     words: [u64; 1024],
+    key: u64,
 }
 
 impl Filter {
-    const fn new() -> Self {
-        Self { words: [0; 1024] }
+    fn new() -> Self {
+        let here = 0_u8;
+        let key = core::ptr::from_ref(&here).addr();
+        Self {
+            words: [0; 1024],
+            key: u64::try_from(key).unwrap_or_default(),
+        }
     }
 
     /// Inserts a tensor, and says whether nothing in conflict with it is there.
     fn insert(&mut self, tensor: &Descriptor<'_>) -> bool {
         // The same in every spelling.
-        let name = u64::from(tensor.name().fingerprint());
-        // Beyond 32 bits, which neither a fingerprint nor an index has.
+        let name = tensor.name().keyed_hash(self.key);
+        // Beyond 32 bits, which no index has.
         let plain = mix(name, 1 << 32);
         let list = mix(name, 2 << 32);
         match tensor.list_index() {
