@@ -1,41 +1,13 @@
-//! Receiving and sending allocate nothing once warm.
+//! Sending and receiving neither allocate nor free once warm.
 
 #![cfg(feature = "std")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "common/counting.rs"]
+mod counting;
 
 use tensorwire::transport::{Frames, RecvFrames, SendFrames, loopback};
 
-struct Counting;
-
-thread_local! {
-    // Per thread: the test harness allocates on its own threads meanwhile.
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: forwards to `System` unchanged; the count is kept without allocating,
-// as the cell is const-initialized and has no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static GLOBAL: Counting = Counting;
-
-fn allocations<R>(f: impl FnOnce() -> R) -> (usize, R) {
-    let before = ALLOCATIONS.get();
-    let result = f();
-    (ALLOCATIONS.get() - before, result)
-}
+use counting::calls;
 
 /// Sends and receives until warm, then counts.
 fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, name: &str) {
@@ -43,12 +15,12 @@ fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, n
     let frames: [&[u8]; 4] = [b"metadata", b"", &tensor[..33], &tensor];
     let mut message = R::Message::default();
     for round in 0..20 {
-        let (sending, sent) = allocations(|| tx.send(&frames));
+        let (sending, sent) = calls(|| tx.send(&frames));
         sent.unwrap();
-        let (receiving, received) = allocations(|| rx.recv_into(&mut message));
+        let (receiving, received) = calls(|| rx.recv_into(&mut message));
         received.unwrap();
         assert_eq!(message.frames().len(), 4);
-        let (trying, _) = allocations(|| rx.try_recv_into(&mut message).is_err());
+        let (trying, _) = calls(|| rx.try_recv_into(&mut message).is_err());
         if round > 4 {
             assert_eq!(
                 (sending, receiving, trying),
@@ -78,10 +50,4 @@ fn zmq_allocates_nothing_of_ours_once_warm() {
         let mut push = context.push().connect(pull.endpoint()).unwrap();
         assert_none_once_warm(&mut push, &mut pull, endpoint);
     }
-}
-
-#[test]
-fn the_counter_counts() {
-    let (count, _keep) = allocations(|| Box::new(1));
-    assert_eq!(count, 1);
 }
