@@ -35,7 +35,7 @@ fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, n
 fn loopback_allocates_nothing_once_warm() {
     let (mut tx, mut rx) = loopback::pair();
     assert_none_once_warm(&mut tx, &mut rx, "loopback");
-    let (mut tx, mut rx) = loopback::Options::default().shift(1).pair();
+    let (mut tx, mut rx) = loopback::Options::new().with_shift(1).pair();
     assert_none_once_warm(&mut tx, &mut rx, "loopback, shifted");
 }
 

@@ -105,7 +105,7 @@ fn a_receive_that_waits_in_vain_loses_nothing<L: Link>() {
 }
 
 fn too_large_messages_are_drained_to_the_boundary<L: Link>() {
-    let caps = Caps::default().with_frames(4).with_message_bytes(1000);
+    let caps = Caps::new().with_frames(4).with_message_bytes(1000);
     let (mut tx, mut rx) = L::open(Setup {
         caps,
         ..Setup::default()

@@ -11,7 +11,7 @@ use crate::copied;
 #[test]
 fn frames_lie_where_they_are_shifted_to() {
     for shift in 0..64 {
-        let (mut left, mut right) = Options::default().shift(shift).pair();
+        let (mut left, mut right) = Options::new().with_shift(shift).pair();
         for len in [0, 1, 33, 4096] {
             let mut parts = vec![
                 Part::from(vec![1; len]),

@@ -23,7 +23,7 @@ use crate::transport::Caps;
 /// let context = zmq::Context::new();
 /// let mut pull = context
 ///     .pull()
-///     .caps(Caps::default().with_frames(9))
+///     .caps(Caps::new().with_frames(9))
 ///     .recv_high_water(16)
 ///     .recv_timeout(Some(Duration::from_millis(1)))
 ///     .bind("tcp://127.0.0.1:*")?;
@@ -80,7 +80,7 @@ impl<K: Kind> Builder<K> {
         Socket::open(self.context, self.options)
     }
 
-    /// Caps received messages; by default [`Caps::default`].
+    /// Caps received messages; by default [`Caps::new`].
     pub fn caps(mut self, caps: Caps) -> Self {
         self.options.caps = caps;
         self
@@ -172,7 +172,7 @@ pub(super) struct Options {
 impl Options {
     /// Tells `socket` those that libzmq sees to.
     pub(super) fn apply(&self, socket: &::zmq::Socket) -> Result<(), Error> {
-        socket.set_maxmsgsize(i64::try_from(self.caps.frame_bytes).unwrap_or(i64::MAX))?;
+        socket.set_maxmsgsize(i64::try_from(self.caps.frame_bytes()).unwrap_or(i64::MAX))?;
         socket.set_rcvhwm(high_water(self.recv_high_water))?;
         socket.set_sndhwm(high_water(self.send_high_water))?;
         socket.set_linger(millis(self.linger))?;
@@ -190,7 +190,7 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            caps: Caps::default(),
+            caps: Caps::new(),
             copy_below: DEFAULT_COPY_BELOW,
             recv_timeout: Some(DEFAULT_TIMEOUT),
             send_timeout: Some(DEFAULT_TIMEOUT),

@@ -17,7 +17,7 @@ use crate::{PATIENCE, Setup, copied};
 
 #[test]
 fn a_frame_over_the_cap_costs_the_peer_its_connection_and_us_nothing() {
-    let caps = Caps::default().with_frame_bytes(1000);
+    let caps = Caps::new().with_frame_bytes(1000);
     for endpoint in ["inproc://frame", "tcp://127.0.0.1:*"] {
         let setup = Setup {
             caps,
@@ -41,7 +41,7 @@ fn a_frame_over_the_cap_costs_the_peer_its_connection_and_us_nothing() {
 #[test]
 fn garbage_on_a_port_disturbs_nobody() {
     let context = Context::new();
-    let caps = Caps::default().with_frame_bytes(1 << 20);
+    let caps = Caps::new().with_frame_bytes(1 << 20);
     let mut pull = context.pull().caps(caps).bind("tcp://127.0.0.1:*").unwrap();
     let mut good = context.push().connect(pull.endpoint()).unwrap();
     let address = pull.endpoint().strip_prefix("tcp://").unwrap().to_owned();
