@@ -12,7 +12,9 @@
 //!
 //! Borrowed frames are copied once, on sending. Owned buffers are moved through
 //! and not copied at all, unless frames are to be shifted. Storage goes in
-//! circles: what a receive replaces is what a later send fills.
+//! circles: what a receive replaces is what a later send fills. A buffer's owner
+//! is dropped by whoever drops the message or receives into it again, and a panic
+//! in its `Drop` goes through that call.
 //!
 //! Dropping one end closes the pair. What was sent before can still be
 //! received; after that the other end gets [`Error::Closed`].

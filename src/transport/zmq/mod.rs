@@ -79,9 +79,11 @@
 //! done: over ipc and tcp, when the bytes are written to the connection; over
 //! inproc, when the receiver lets go of the frame, which has the address of the
 //! buffer. That also happens to messages that are never delivered. Smaller buffers
-//! than [`DEFAULT_COPY_BELOW`] are copied instead and dropped at once. An owner
-//! that panics in its `Drop` is contained: the panic hook reports it, nothing else
-//! happens.
+//! than [`DEFAULT_COPY_BELOW`] are copied instead, and dropped before the send returns.
+//!
+//! A panic in the `Drop` of a lent owner goes no further, as libzmq is the caller
+//! and cannot unwind: the panic hook reports it, nothing else happens. That of a
+//! copied one goes through the send, which has handed the message over by then.
 //!
 //! One case is beyond our reach. If a peer disconnects between two frames of one
 //! message, libzmq 4.3 may forget the frames it had already, and never release

@@ -1,10 +1,11 @@
 //! Owned buffers, lent to libzmq.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwire::transport::zmq::Context;
+use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
 
 use super::links::{Inproc, push_pull};
@@ -163,10 +164,48 @@ fn an_owner_that_panics_when_asked_for_its_bytes_leaves_the_socket_whole() {
         Part::owned(Refuses(drops.clone())),
         Part::owned(Counted::new(50_000, &drops)),
     ];
-    let send = std::panic::AssertUnwindSafe(|| push.send_parts(&mut parts, Wait::Never));
-    assert!(std::panic::catch_unwind(send).is_err());
+    let send = AssertUnwindSafe(|| push.send_parts(&mut parts, Wait::Never));
+    assert!(catch_unwind(send).is_err());
     drop(parts);
     push.send(&[b"next"]).unwrap();
     assert_eq!(copied(&pull.recv().unwrap()), [b"next"]);
     assert_drops(&drops, 3, "each once");
+}
+
+/// libzmq is the one who drops them, and cannot unwind.
+#[test]
+fn a_panic_in_the_drop_of_a_lent_owner_stays_there() {
+    for endpoint in ["inproc://panics", "tcp://127.0.0.1:*"] {
+        let (mut push, mut pull) = push_pull(endpoint, Setup::default());
+        let drops = Arc::new(AtomicUsize::new(0));
+        for len in [DEFAULT_COPY_BELOW, 300_000] {
+            let mut parts = vec![
+                Part::owned(Counted::panicking(len, &drops)),
+                Part::owned(Counted::panicking(len, &drops)),
+                Part::from(&b"tail"[..]),
+            ];
+            push.send_parts(&mut parts, Wait::Configured).unwrap();
+            assert_eq!(pull.recv().unwrap().frame(2), Some(&b"tail"[..]));
+        }
+        assert_drops(&drops, 4, endpoint);
+        push.send(&[b"and on it goes"]).unwrap();
+        assert_eq!(copied(&pull.recv().unwrap()), [b"and on it goes"]);
+    }
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_copied_owner_goes_through_the_send_that_was_done() {
+    let (mut push, mut pull) = Inproc::open(Setup::default());
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut parts = vec![
+        Part::owned(Counted::panicking(100, &drops)),
+        Part::from(&b"tail"[..]),
+    ];
+    let send = AssertUnwindSafe(|| push.send_parts(&mut parts, Wait::Configured));
+    assert!(catch_unwind(send).is_err());
+    assert!(parts.is_empty());
+    assert_eq!(pull.recv().unwrap().frame(1), Some(&b"tail"[..]));
+    assert_drops(&drops, 1, "by the send");
+    push.send(&[b"and on it goes"]).unwrap();
+    assert_eq!(copied(&pull.recv().unwrap()), [b"and on it goes"]);
 }
