@@ -1,5 +1,6 @@
 //! The loopback as a test bed.
 
+use std::error::Error as StdError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -111,14 +112,16 @@ fn closing_wakes_the_other_end() {
 
 #[test]
 fn code_may_be_generic_over_both_halves() {
-    fn echo<T: Transport>(transport: &mut T) -> usize {
-        let message = transport.recv().map_err(|_| "receiving").unwrap();
+    fn echo<T: Transport>(transport: &mut T) -> Result<usize, Box<dyn StdError + Send + Sync>> {
+        let message = transport.recv()?;
         let frames: Vec<&[u8]> = message.frames().iter().map(AsRef::as_ref).collect();
-        transport.send(&frames).map_err(|_| "sending").unwrap();
-        frames.len()
+        transport.send(&frames)?;
+        Ok(frames.len())
     }
     let (mut left, mut right) = loopback::pair();
     left.send(&[b"a", b"b"]).unwrap();
-    assert_eq!(echo(&mut &mut right), 2);
+    assert_eq!(echo(&mut &mut right).unwrap(), 2);
     assert_eq!(copied(&left.recv().unwrap()), [b"a", b"b"]);
+    drop(left);
+    assert!(echo(&mut right).unwrap_err().is::<Error>());
 }
