@@ -36,7 +36,7 @@ impl Default for Setup {
 }
 
 /// Long enough never to be reached by a test that passes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A way to make one direction of a transport, for tests that run over all.
 pub(crate) trait Link {

@@ -1,8 +1,10 @@
 //! The links of ZeroMQ, for the tests that run over all.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tensorwire::transport::zmq::{Context, Dealer, Pair, Pull, Push, Router, Socket};
+use tensorwire::transport::{RecvFrames, Wait};
 
 use crate::{Link, Setup};
 
@@ -44,12 +46,20 @@ impl Link for Inproc {
 
 impl Link for Ipc {
     type Tx = Socket<Push>;
-    type Rx = Socket<Pull>;
+    type Rx = WithFile<Socket<Pull>>;
 
     const NAME: &'static str = "zmq push/pull over ipc";
 
     fn open(setup: Setup) -> (Self::Tx, Self::Rx) {
-        push_pull(&ipc_endpoint(), setup)
+        let file = SocketFile::new();
+        let (push, socket) = push_pull(&file.endpoint(), setup);
+        (
+            push,
+            WithFile {
+                socket,
+                _file: file,
+            },
+        )
     }
 }
 
@@ -113,10 +123,41 @@ impl Link for DealerRouter {
     }
 }
 
-/// A path of its own; libzmq takes the file away when it unbinds.
-pub(super) fn ipc_endpoint() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tensorwire-{}-{number}", std::process::id());
-    format!("ipc://{}", std::env::temp_dir().join(name).display())
+/// A file for an endpoint, which libzmq leaves behind: removed in the end, also
+/// of a test that fails.
+pub(crate) struct SocketFile(PathBuf);
+
+impl SocketFile {
+    pub(super) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tensorwire-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    pub(super) fn endpoint(&self) -> String {
+        format!("ipc://{}", self.0.display())
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It need not be there.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A socket that is bound to a file.
+pub(crate) struct WithFile<S> {
+    socket: S,
+    _file: SocketFile,
+}
+
+impl<S: RecvFrames> RecvFrames for WithFile<S> {
+    type Message = S::Message;
+    type RecvError = S::RecvError;
+
+    fn recv_frames(&mut self, message: &mut S::Message, wait: Wait) -> Result<(), S::RecvError> {
+        self.socket.recv_frames(message, wait)
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tensorwire::transport::zmq::{Context, Error, Message, Push, Socket};
 use tensorwire::transport::{Frames, RecvFrames, SendFrames};
 
-use super::links::ipc_endpoint;
+use super::links::SocketFile;
 use crate::copied;
 
 #[test]
@@ -67,7 +67,8 @@ fn endpoints_that_are_none_are_errors() {
 
 #[test]
 fn a_peer_may_come_later() {
-    let endpoint = ipc_endpoint();
+    let file = SocketFile::new();
+    let endpoint = file.endpoint();
     let context = Context::new();
     let mut push = context.push().connect(&endpoint).unwrap();
     push.send(&[b"early", b"bird"]).unwrap();
