@@ -5,9 +5,13 @@
 #[path = "common/counting.rs"]
 mod counting;
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use tensorwire::Decoder;
 use tensorwire::transport::{Frames, RecvFrames, SendFrames, loopback};
 
-use counting::calls;
+use counting::{calls, none};
 
 /// Sends and receives until warm, then counts.
 fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, name: &str) {
@@ -49,5 +53,69 @@ fn zmq_allocates_nothing_of_ours_once_warm() {
         let mut pull = context.pull().bind(endpoint).unwrap();
         let mut push = context.push().connect(pull.endpoint()).unwrap();
         assert_none_once_warm(&mut push, &mut pull, endpoint);
+    }
+}
+
+/// A message whose frames share one body, as the docs of [`Frames`] have it.
+#[derive(Default)]
+struct Bundled {
+    body: Arc<Vec<u8>>,
+    frames: Vec<Slice>,
+}
+
+struct Slice {
+    body: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        &self.body[self.range.clone()]
+    }
+}
+
+impl Bundled {
+    fn fill(&mut self, frames: &[&[u8]]) {
+        self.clear();
+        let body = Arc::make_mut(&mut self.body);
+        body.clear();
+        frames
+            .iter()
+            .for_each(|frame| body.extend_from_slice(frame));
+        let mut start = 0;
+        for frame in frames {
+            let range = start..start + frame.len();
+            start = range.end;
+            let body = self.body.clone();
+            self.frames.push(Slice { body, range });
+        }
+    }
+}
+
+impl Frames for Bundled {
+    type Frame = Slice;
+
+    fn frames(&self) -> &[Slice] {
+        &self.frames
+    }
+
+    fn clear(&mut self) {
+        self.frames.clear();
+    }
+}
+
+#[test]
+fn frames_that_share_a_body_allocate_nothing_once_warm() {
+    let metadata =
+        br#"{"tensor_descriptors":[{"field_name":"x","shape":[3],"dtype":"uint8","list_index":-1}]}"#;
+    let (mut message, mut decoder) = (Bundled::default(), Decoder::new());
+    let mut receive = |payload: &[u8]| {
+        message.fill(&[metadata, payload]);
+        let decoded = decoder.decode(message.frames()).unwrap();
+        assert_eq!(decoded.tensor("x").unwrap().bytes(), payload);
+    };
+    receive(&[0; 3]);
+    for round in 1..10 {
+        none(|| receive(&[round; 3]));
     }
 }
