@@ -13,7 +13,9 @@ use tensorwire::message::{
 };
 use tensorwire::{Descriptor, TensorView};
 
-use counting::{calls, none};
+#[cfg(feature = "alloc")]
+use counting::calls;
+use counting::none;
 
 /// A message of this many descriptors: plain, members of lists in any order, escaped names.
 fn message(descriptors: usize) -> Vec<Vec<u8>> {

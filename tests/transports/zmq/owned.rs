@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW};
+use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW, DEFAULT_LINGER};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
 
 use super::links::{Inproc, push_pull};
@@ -208,4 +208,41 @@ fn a_panic_in_the_drop_of_a_copied_owner_goes_through_the_send_that_was_done() {
     assert_drops(&drops, 1, "by the send");
     push.send(&[b"and on it goes"]).unwrap();
     assert_eq!(copied(&pull.recv().unwrap()), [b"and on it goes"]);
+}
+
+#[test]
+fn dropping_waits_for_a_dead_peer_as_long_as_the_linger_and_no_longer() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("tcp://{}", silent.local_addr().unwrap());
+    let reader = Context::new();
+    let idle = reader.pull().recv_high_water(1);
+    let idle = idle.bind("tcp://127.0.0.1:*").unwrap();
+    for (name, endpoint, messages) in [
+        ("nobody is there", "tcp://127.0.0.1:9", 3),
+        ("one who does not shake hands", &silent, 3),
+        ("one who does not read", idle.endpoint(), 20),
+    ] {
+        let drops = Arc::new(AtomicUsize::new(0));
+        for linger in [Duration::ZERO, Duration::from_millis(300)] {
+            let context = Context::new();
+            let mut push = context.push().linger(linger).connect(endpoint).unwrap();
+            for _ in 0..messages {
+                let mut parts = vec![Part::owned(Counted::new(4 << 20, &drops))];
+                push.send_parts(&mut parts, Wait::Configured).unwrap();
+            }
+            let start = Instant::now();
+            drop(push);
+            let closed = start.elapsed();
+            drop(context);
+            let ended = start.elapsed();
+            println!("{name}, linger {linger:?}: closed after {closed:?}, ended after {ended:?}");
+            // libzmq counts whole milliseconds.
+            assert!(
+                ended + Duration::from_millis(2) >= linger,
+                "{name}: {ended:?}"
+            );
+            assert!(ended < DEFAULT_LINGER / 2, "{name}: {ended:?}");
+        }
+        assert_drops(&drops, 2 * messages, name);
+    }
 }

@@ -3,7 +3,7 @@
 use tensorwire::transport::zmq::{Context, Dealer, Error, Socket};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
 
-use crate::copied;
+use crate::{PATIENCE, copied};
 
 #[test]
 fn a_router_answers_by_envelope_and_knows_no_strangers() {
@@ -92,4 +92,24 @@ fn a_router_pushes_back_for_a_peer_that_does_not_read() {
     }
     router.to(b"slow").send(&[b"room again"]).unwrap();
     assert_eq!(copied(&dealer.recv().unwrap()), [b"room again"]);
+}
+
+#[test]
+fn a_req_peer_has_an_empty_frame_before_what_it_sends_and_gets() {
+    let context = Context::new();
+    let mut router = context.router().bind("tcp://127.0.0.1:*").unwrap();
+    let peer = ::zmq::Context::new().socket(::zmq::REQ).unwrap();
+    peer.connect(router.endpoint()).unwrap();
+    peer.set_linger(0).unwrap();
+    peer.send_multipart([&b"metadata"[..], b"tensor"], 0)
+        .unwrap();
+    let routed = router.recv().unwrap();
+    assert_eq!(copied(&routed), [&b""[..], b"metadata", b"tensor"]);
+    let answer: [&[u8]; 3] = [b"", b"metadata", b"answer"];
+    router.to(routed.envelope()).send(&answer).unwrap();
+    peer.set_rcvtimeo(PATIENCE.as_millis() as i32).unwrap();
+    assert_eq!(
+        peer.recv_multipart(0).unwrap(),
+        [&b"metadata"[..], b"answer"]
+    );
 }
