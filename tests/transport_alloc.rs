@@ -1,41 +1,17 @@
-//! Receiving and sending allocate nothing once warm.
+//! Sending and receiving neither allocate nor free once warm.
 
 #![cfg(feature = "std")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "common/counting.rs"]
+mod counting;
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use tensorwire::Decoder;
 use tensorwire::transport::{Frames, RecvFrames, SendFrames, loopback};
 
-struct Counting;
-
-thread_local! {
-    // Per thread: the test harness allocates on its own threads meanwhile.
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: forwards to `System` unchanged; the count is kept without allocating,
-// as the cell is const-initialized and has no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static GLOBAL: Counting = Counting;
-
-fn allocations<R>(f: impl FnOnce() -> R) -> (usize, R) {
-    let before = ALLOCATIONS.get();
-    let result = f();
-    (ALLOCATIONS.get() - before, result)
-}
+use counting::{calls, none};
 
 /// Sends and receives until warm, then counts.
 fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, name: &str) {
@@ -43,12 +19,12 @@ fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, n
     let frames: [&[u8]; 4] = [b"metadata", b"", &tensor[..33], &tensor];
     let mut message = R::Message::default();
     for round in 0..20 {
-        let (sending, sent) = allocations(|| tx.send(&frames));
+        let (sending, sent) = calls(|| tx.send(&frames));
         sent.unwrap();
-        let (receiving, received) = allocations(|| rx.recv_into(&mut message));
+        let (receiving, received) = calls(|| rx.recv_into(&mut message));
         received.unwrap();
         assert_eq!(message.frames().len(), 4);
-        let (trying, _) = allocations(|| rx.try_recv_into(&mut message).is_err());
+        let (trying, _) = calls(|| rx.try_recv_into(&mut message).is_err());
         if round > 4 {
             assert_eq!(
                 (sending, receiving, trying),
@@ -63,7 +39,7 @@ fn assert_none_once_warm<S: SendFrames, R: RecvFrames>(tx: &mut S, rx: &mut R, n
 fn loopback_allocates_nothing_once_warm() {
     let (mut tx, mut rx) = loopback::pair();
     assert_none_once_warm(&mut tx, &mut rx, "loopback");
-    let (mut tx, mut rx) = loopback::Options::default().shift(1).pair();
+    let (mut tx, mut rx) = loopback::Options::new().with_shift(1).pair();
     assert_none_once_warm(&mut tx, &mut rx, "loopback, shifted");
 }
 
@@ -80,8 +56,66 @@ fn zmq_allocates_nothing_of_ours_once_warm() {
     }
 }
 
+/// A message whose frames share one body, as the docs of [`Frames`] have it.
+#[derive(Default)]
+struct Bundled {
+    body: Arc<Vec<u8>>,
+    frames: Vec<Slice>,
+}
+
+struct Slice {
+    body: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        &self.body[self.range.clone()]
+    }
+}
+
+impl Bundled {
+    fn fill(&mut self, frames: &[&[u8]]) {
+        self.clear();
+        let body = Arc::make_mut(&mut self.body);
+        body.clear();
+        frames
+            .iter()
+            .for_each(|frame| body.extend_from_slice(frame));
+        let mut start = 0;
+        for frame in frames {
+            let range = start..start + frame.len();
+            start = range.end;
+            let body = self.body.clone();
+            self.frames.push(Slice { body, range });
+        }
+    }
+}
+
+impl Frames for Bundled {
+    type Frame = Slice;
+
+    fn frames(&self) -> &[Slice] {
+        &self.frames
+    }
+
+    fn clear(&mut self) {
+        self.frames.clear();
+    }
+}
+
 #[test]
-fn the_counter_counts() {
-    let (count, _keep) = allocations(|| Box::new(1));
-    assert_eq!(count, 1);
+fn frames_that_share_a_body_allocate_nothing_once_warm() {
+    let metadata =
+        br#"{"tensor_descriptors":[{"field_name":"x","shape":[3],"dtype":"uint8","list_index":-1}]}"#;
+    let (mut message, mut decoder) = (Bundled::default(), Decoder::new());
+    let mut receive = |payload: &[u8]| {
+        message.fill(&[metadata, payload]);
+        let decoded = decoder.decode(message.frames()).unwrap();
+        assert_eq!(decoded.tensor("x").unwrap().bytes(), payload);
+    };
+    receive(&[0; 3]);
+    for round in 1..10 {
+        none(|| receive(&[round; 3]));
+    }
 }

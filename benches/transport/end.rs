@@ -140,7 +140,7 @@ pub(crate) fn bare(endpoints: &Endpoints, HighWater(mark): HighWater) -> [Box<dy
     let socket = |kind| {
         // What the transport sets by default.
         let socket = context.socket(kind).unwrap();
-        let frame_bytes = i64::try_from(Caps::default().frame_bytes).unwrap();
+        let frame_bytes = i64::try_from(Caps::new().frame_bytes()).unwrap();
         socket.set_maxmsgsize(frame_bytes).unwrap();
         socket.set_rcvhwm(mark as i32).unwrap();
         socket.set_sndhwm(mark as i32).unwrap();

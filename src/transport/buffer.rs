@@ -2,8 +2,6 @@
 
 use core::any::Any;
 use core::fmt;
-#[cfg(feature = "std")]
-use core::panic::AssertUnwindSafe;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,8 +15,7 @@ use super::zmq::Lent;
 /// Moving the owner in here is what keeps everybody else's hands off the bytes
 /// while they are in flight. The owner is dropped exactly once, when the last
 /// one to read the bytes has done with them; that may be on a thread of the
-/// transport, hence `Send`. A panic in its `Drop` therefore goes no further
-/// (feature `std`): the panic hook reports it, nothing else happens.
+/// transport, hence `Send`.
 ///
 /// Any `AsRef<[u8]> + Send + 'static` will do: `Vec<u8>`, `Box<[u8]>`,
 /// `Arc<[u8]>`, a slot of pinned memory, a received frame that is forwarded.
@@ -30,71 +27,43 @@ use super::zmq::Lent;
 ///
 /// let buffer = Buffer::new(vec![1_u8, 2, 3]);
 /// assert_eq!(buffer.as_ref(), [1, 2, 3]);
-/// let vec: Vec<u8> = buffer.downcast().unwrap();
+/// let vec: Vec<u8> = buffer.downcast()?;
 /// assert_eq!(vec, [1, 2, 3]);
+/// # Ok::<(), Buffer>(())
 /// ```
 pub struct Buffer {
-    /// `None` only while the buffer is dropped or taken apart.
-    owner: Option<Box<dyn Owner>>,
+    owner: Box<dyn Owner>,
 }
 
 impl Buffer {
     /// Takes `owner` and, with it, its bytes.
     #[must_use]
     pub fn new<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
-        Self::from_holder(Box::new(Some(owner)))
+        let owner = Box::new(Some(owner));
+        Self { owner }
     }
 
-    /// The owner again, if it is a `T`.
+    /// Gives the owner back, if it is a `T`.
     ///
     /// # Errors
     ///
     /// The buffer as it was, if its owner is no `T`.
     pub fn downcast<T: AsRef<[u8]> + Send + 'static>(mut self) -> Result<T, Self> {
-        let owner = self.owner.take_if(|owner| {
-            let owner: &dyn Any = &**owner;
-            owner.is::<Option<T>>()
-        });
-        let owner: Option<Box<dyn Any>> = match owner {
-            Some(owner) => Some(owner),
-            None => None,
-        };
-        match owner.map(<Box<dyn Any>>::downcast::<Option<T>>) {
-            Some(Ok(holder)) => holder.ok_or(self),
-            _ => Err(self),
-        }
-    }
-
-    /// The buffer whose owner is in `holder`; without one, it has no bytes.
-    pub(super) fn from_holder<T: AsRef<[u8]> + Send + 'static>(holder: Box<Option<T>>) -> Self {
-        Self {
-            owner: Some(holder),
-        }
+        let owner: &mut dyn Any = &mut *self.owner;
+        let owner = owner.downcast_mut().and_then(Option::<T>::take);
+        owner.ok_or(self)
     }
 
     /// Leaves the owner for libzmq to release.
     #[cfg(feature = "zmq")]
-    pub(super) fn into_lent(mut self) -> Lent {
-        match self.owner.take() {
-            Some(owner) => owner.into_lent(),
-            None => Lent::new(Box::new(Some([]))),
-        }
+    pub(super) fn into_lent(self) -> Lent {
+        self.owner.into_lent()
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        self.owner.as_deref().map_or(&[], Owner::bytes)
-    }
-}
-
-#[cfg(feature = "std")]
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        let owner = AssertUnwindSafe(self.owner.take());
-        let dropped = std::panic::catch_unwind(move || drop({ owner }.0));
-        // The payload is leaked, as dropping it might panic again.
-        dropped.unwrap_or_else(core::mem::forget);
+        self.owner.bytes()
     }
 }
 
@@ -145,7 +114,7 @@ pub enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// A part that takes `owner` along.
+    /// Makes a part that takes `owner` along.
     #[must_use]
     pub fn owned<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
         Self::Owned(Buffer::new(owner))

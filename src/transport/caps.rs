@@ -14,7 +14,7 @@ use core::fmt;
 /// ```
 /// use tensorwire::transport::Caps;
 ///
-/// let caps = Caps::default().with_frames(9).with_frame_bytes(64 << 20);
+/// let caps = Caps::new().with_frames(9).with_frame_bytes(64 << 20);
 /// let mut meter = caps.meter();
 /// assert!(meter.admit(200));
 /// assert!(!meter.admit(65 << 20));
@@ -22,36 +22,64 @@ use core::fmt;
 /// assert_eq!((refused.limit(), refused.actual()), (64 << 20, 65 << 20));
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Caps {
-    /// The most bytes in one frame.
-    pub frame_bytes: usize,
-    /// The most frames in one message.
-    pub frames: usize,
-    /// The most bytes in all frames of one message together.
-    pub message_bytes: usize,
+    frame_bytes: usize,
+    frames: usize,
+    message_bytes: usize,
 }
 
 impl Caps {
-    /// The same caps with at most `bytes` in one frame.
+    /// Makes the default caps.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            // A decoded video of 81 frames at 1280 x 720 in float32 is 0.83 GiB.
+            frame_bytes: 1 << 30,
+            // The metadata frame and one frame for each of at most 4096 descriptors.
+            frames: 4097,
+            // One byte less than two GiB, so that it is an `isize` on every target.
+            message_bytes: (1 << 31) - 1,
+        }
+    }
+
+    /// Sets the most bytes in one frame; 1 GiB unless set.
     #[must_use]
     pub const fn with_frame_bytes(mut self, bytes: usize) -> Self {
         self.frame_bytes = bytes;
         self
     }
 
-    /// The same caps with at most `frames` in one message.
+    /// Sets the most frames in one message; 4097 unless set.
     #[must_use]
     pub const fn with_frames(mut self, frames: usize) -> Self {
         self.frames = frames;
         self
     }
 
-    /// The same caps with at most `bytes` in one message.
+    /// Sets the most bytes in all frames of one message together; 2 GiB less one
+    /// byte unless set.
     #[must_use]
     pub const fn with_message_bytes(mut self, bytes: usize) -> Self {
         self.message_bytes = bytes;
         self
+    }
+
+    /// Returns the most bytes in one frame.
+    #[must_use]
+    pub const fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    /// Returns the most frames in one message.
+    #[must_use]
+    pub const fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// Returns the most bytes in all frames of one message together.
+    #[must_use]
+    pub const fn message_bytes(&self) -> usize {
+        self.message_bytes
     }
 
     /// Starts to measure one message against the caps.
@@ -68,11 +96,7 @@ impl Caps {
 
 impl Default for Caps {
     fn default() -> Self {
-        Self {
-            frame_bytes: DEFAULT_FRAME_BYTES,
-            frames: DEFAULT_FRAMES,
-            message_bytes: DEFAULT_MESSAGE_BYTES,
-        }
+        Self::new()
     }
 }
 
@@ -90,8 +114,8 @@ pub struct CapMeter {
 }
 
 impl CapMeter {
-    /// Counts a frame of `len` bytes; `false` if the message is over a cap, with
-    /// this frame or since an earlier one.
+    /// Counts a frame of `len` bytes; returns `false` if the message is over a cap,
+    /// with this frame or since an earlier one.
     pub fn admit(&mut self, len: usize) -> bool {
         self.frames = self.frames.saturating_add(1);
         self.bytes = self.bytes.saturating_add(len);
@@ -110,7 +134,7 @@ impl CapMeter {
         self.broken.is_none()
     }
 
-    /// The verdict, once the last frame is counted.
+    /// Returns the verdict, once the last frame is counted.
     ///
     /// # Errors
     ///
@@ -149,19 +173,19 @@ pub struct CapExceeded {
 }
 
 impl CapExceeded {
-    /// Which cap.
+    /// Returns which cap was broken.
     #[must_use]
     pub const fn cap(&self) -> Cap {
         self.cap
     }
 
-    /// What the cap allows.
+    /// Returns what the cap allows.
     #[must_use]
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// What came: the bytes of the offending frame, or the frames or bytes of
+    /// Returns what came: the bytes of the offending frame, or the frames or bytes of
     /// the whole message.
     #[must_use]
     pub const fn actual(&self) -> usize {
@@ -181,15 +205,6 @@ impl fmt::Display for CapExceeded {
 }
 
 impl core::error::Error for CapExceeded {}
-
-/// One GiB: a decoded video of 81 frames at 1280 x 720 in float32 is 0.9 GiB.
-const DEFAULT_FRAME_BYTES: usize = 1 << 30;
-
-/// The metadata frame and one frame for each of at most 4096 descriptors.
-const DEFAULT_FRAMES: usize = 4097;
-
-/// Two GiB less one byte, so that it is an `isize` on every target.
-const DEFAULT_MESSAGE_BYTES: usize = (1 << 31) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -226,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_first_broken_cap_is_told_with_the_whole_message_counted() {
-        let caps = Caps::default()
+        let caps = Caps::new()
             .with_frame_bytes(10)
             .with_frames(3)
             .with_message_bytes(20);

@@ -22,7 +22,7 @@ pub(super) enum Expired {
 }
 
 impl Deadline {
-    /// The deadline of a call that starts to wait now.
+    /// Fixes the deadline of a call that starts to wait now.
     pub(super) fn new(wait: Wait, configured: Option<Duration>) -> Self {
         let longest = match wait {
             Wait::Configured => configured,
@@ -37,8 +37,8 @@ impl Deadline {
         }
     }
 
-    /// The same, with how long to wait from now on, for which the clock is read
-    /// once only.
+    /// Fixes the deadline and returns how long to wait from now on too: so the clock
+    /// is read once only.
     pub(super) fn start(
         wait: Wait,
         configured: Option<Duration>,
@@ -55,7 +55,7 @@ impl Deadline {
         Ok((deadline, left))
     }
 
-    /// How much longer to wait; [`Duration::MAX`] is forever.
+    /// Returns how much longer to wait; [`Duration::MAX`] is forever.
     pub(super) fn remaining(self) -> Result<Duration, Expired> {
         match self {
             Self::At(at) => match at.checked_duration_since(Instant::now()) {

@@ -3,9 +3,10 @@
 /// An error of a transport, sorted.
 ///
 /// Each transport keeps an error type of its own, with its own numbers; code
-/// that is generic over transports matches on the kind.
-pub trait TransportError: core::error::Error {
-    /// What kind of failure this is.
+/// that is generic over transports matches on the kind, or passes the error on
+/// as a `Box<dyn Error + Send + Sync>`.
+pub trait TransportError: core::error::Error + Send + Sync + 'static {
+    /// Returns what kind of failure this is.
     fn kind(&self) -> ErrorKind;
 }
 
@@ -34,7 +35,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether nothing is wrong but the moment: the same call may succeed later.
+    /// Tells whether the call only ran out of time: the same call may succeed later.
     #[must_use]
     pub fn is_wait(self) -> bool {
         matches!(self, Self::TimedOut | Self::WouldBlock)

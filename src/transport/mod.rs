@@ -8,6 +8,32 @@
 //!                              +-----------------+
 //! ```
 //!
+//! # Examples
+//!
+//! Received tensors are read where they lie. The message and the decoder are kept
+//! for the next one, and with them their storage.
+//!
+//! ```
+//! # #[cfg(feature = "std")] {
+//! use tensorwire::message::{NO_SCALARS, encode_to_vec, frames};
+//! use tensorwire::transport::{Frames, RecvFrames, SendFrames, loopback};
+//! use tensorwire::{Decoder, TensorView};
+//!
+//! let (mut sender, mut receiver) = loopback::pair();
+//! let tensors = [TensorView::from_slice("timesteps", &[2], &[999.0_f32, 500.0])?];
+//! let metadata = encode_to_vec(&tensors, &NO_SCALARS)?;
+//! sender.send(&frames(&metadata, &tensors))?;
+//!
+//! let mut received = loopback::Message::default();
+//! let mut decoder = Decoder::new();
+//! receiver.recv_into(&mut received)?;
+//! let message = decoder.decode(received.frames())?;
+//! let timesteps = message.tensor("timesteps").ok_or("no timesteps")?;
+//! assert!(timesteps.elements::<f32>()?.eq([999.0, 500.0])); // at any alignment
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The contract
 //!
 //! Every transport promises three things, and the tests run them over each:
@@ -78,22 +104,91 @@ pub use error::{ErrorKind, TransportError};
 ///
 /// [`Default`] makes an empty one to receive into. Keep it and receive into it
 /// again: in the steady state that allocates nothing.
+///
+/// # Implementing it
+///
+/// The frames are a slice, as decoders go to and fro in them. A transport that
+/// receives each frame apart has such a slice anyway. One that receives all of
+/// them in one body, a bundle in shared memory say, keeps one small handle for
+/// each frame beside it. A handle cannot borrow from the body beside it, so it
+/// has a share in the body:
+///
+/// ```
+/// use std::ops::Range;
+/// use std::sync::Arc;
+/// use tensorwire::transport::Frames;
+///
+/// #[derive(Default)]
+/// struct Bundled {
+///     body: Arc<Vec<u8>>,
+///     frames: Vec<Slice>,
+/// }
+///
+/// /// One frame: where it is in the body.
+/// struct Slice {
+///     body: Arc<Vec<u8>>,
+///     range: Range<usize>,
+/// }
+///
+/// impl AsRef<[u8]> for Slice {
+///     fn as_ref(&self) -> &[u8] {
+///         self.body.get(self.range.clone()).unwrap_or_default()
+///     }
+/// }
+///
+/// impl Bundled {
+///     /// What a receive does with the body that came, and where it has its frames.
+///     fn fill(&mut self, came: &[u8], ranges: &[Range<usize>]) {
+///         self.clear();
+///         // Nobody else has a share now: the room of the last body serves again.
+///         let body = Arc::make_mut(&mut self.body);
+///         body.clear();
+///         body.extend_from_slice(came);
+///         for range in ranges {
+///             let (body, range) = (self.body.clone(), range.clone());
+///             self.frames.push(Slice { body, range });
+///         }
+///     }
+/// }
+///
+/// impl Frames for Bundled {
+///     type Frame = Slice;
+///
+///     fn frames(&self) -> &[Slice] {
+///         &self.frames
+///     }
+///
+///     fn clear(&mut self) {
+///         self.frames.clear();
+///     }
+/// }
+///
+/// let mut message = Bundled::default();
+/// message.fill(b"metadatatensor", &[0..8, 8..14]);
+/// assert_eq!(message.frame(1), Some(&b"tensor"[..]));
+/// ```
+///
+/// That is a count up and down for each frame, and in the steady state no
+/// allocation. An adapter of foreign functions, which has `unsafe` anyway, can
+/// do without the count: its handle is the address and length of a frame in a body
+/// that does not move. Then a handle is never cloned nor given away, only lent by
+/// [`Frames::frames`], whose borrow keeps the body.
 pub trait Frames: Default {
     /// What keeps one frame.
     type Frame: AsRef<[u8]>;
 
-    /// The frames in order, without any envelope.
+    /// Returns the frames in order, without any envelope.
     fn frames(&self) -> &[Self::Frame];
 
     /// Lets go of all frames, and keeps the room for the next ones.
     fn clear(&mut self);
 
-    /// The bytes of the frame at `index`, or `None` past the last one.
+    /// Returns the bytes of the frame at `index`, or `None` past the last one.
     fn frame(&self, index: usize) -> Option<&[u8]> {
         self.frames().get(index).map(AsRef::as_ref)
     }
 
-    /// The bytes in all frames together.
+    /// Counts the bytes in all frames together.
     fn byte_count(&self) -> usize {
         self.frames().iter().fold(0, |sum: usize, frame| {
             sum.saturating_add(frame.as_ref().len())

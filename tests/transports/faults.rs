@@ -1,5 +1,9 @@
 //! The loopback as a test bed.
 
+use std::error::Error as StdError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,11 +11,12 @@ use tensorwire::transport::loopback::{self, Error, Fault, Options};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Transport, Wait};
 
 use crate::copied;
+use crate::owned::Counted;
 
 #[test]
 fn frames_lie_where_they_are_shifted_to() {
     for shift in 0..64 {
-        let (mut left, mut right) = Options::default().shift(shift).pair();
+        let (mut left, mut right) = Options::new().with_shift(shift).pair();
         for len in [0, 1, 33, 4096] {
             let mut parts = vec![
                 Part::from(vec![1; len]),
@@ -34,7 +39,33 @@ fn owned_buffers_pass_through_unmoved() {
     let address = tensor.as_ptr();
     left.send_parts(&mut vec![Part::from(tensor)], Wait::Never)
         .unwrap();
-    assert_eq!(right.recv().unwrap().frame(0).unwrap().as_ptr(), address);
+    let message = right.recv().unwrap();
+    assert_eq!(message.frame(0).unwrap().as_ptr(), address);
+}
+
+#[test]
+fn a_panic_in_the_drop_of_an_owner_goes_to_who_drops_the_message() {
+    let (mut left, mut right) = loopback::pair();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut send = |text: &[u8]| {
+        let owner = Part::owned(Counted::panicking(10, &drops));
+        left.send_parts(&mut vec![owner, Part::from(text)], Wait::Never)
+            .unwrap();
+    };
+    send(b"dropped");
+    send(b"replaced");
+    send(b"next");
+    let message = right.recv().unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(message))).is_err());
+    let mut message = right.recv().unwrap();
+    let receive = AssertUnwindSafe(|| right.recv_into(&mut message));
+    assert!(catch_unwind(receive).is_err());
+    // Nothing was lost by that, and nothing is dropped twice.
+    right.recv_into(&mut message).unwrap();
+    assert_eq!(message.frame(1), Some(&b"next"[..]));
+    assert_eq!(drops.load(Ordering::SeqCst), 2);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(message))).is_err());
+    assert_eq!(drops.load(Ordering::SeqCst), 3);
 }
 
 #[test]
@@ -81,14 +112,16 @@ fn closing_wakes_the_other_end() {
 
 #[test]
 fn code_may_be_generic_over_both_halves() {
-    fn echo<T: Transport>(transport: &mut T) -> usize {
-        let message = transport.recv().map_err(|_| "receiving").unwrap();
+    fn echo<T: Transport>(transport: &mut T) -> Result<usize, Box<dyn StdError + Send + Sync>> {
+        let message = transport.recv()?;
         let frames: Vec<&[u8]> = message.frames().iter().map(AsRef::as_ref).collect();
-        transport.send(&frames).map_err(|_| "sending").unwrap();
-        frames.len()
+        transport.send(&frames)?;
+        Ok(frames.len())
     }
     let (mut left, mut right) = loopback::pair();
     left.send(&[b"a", b"b"]).unwrap();
-    assert_eq!(echo(&mut &mut right), 2);
+    assert_eq!(echo(&mut &mut right).unwrap(), 2);
     assert_eq!(copied(&left.recv().unwrap()), [b"a", b"b"]);
+    drop(left);
+    assert!(echo(&mut right).unwrap_err().is::<Error>());
 }

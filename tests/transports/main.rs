@@ -27,7 +27,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
-            caps: Caps::default(),
+            caps: Caps::new(),
             high_water: 1000,
             linger: PATIENCE,
             timeout: PATIENCE,
@@ -36,7 +36,7 @@ impl Default for Setup {
 }
 
 /// Long enough never to be reached by a test that passes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A way to make one direction of a transport, for tests that run over all.
 pub(crate) trait Link {
@@ -57,11 +57,11 @@ impl Link for InMemory {
     const NAME: &'static str = "loopback";
 
     fn open(setup: Setup) -> (Self::Tx, Self::Rx) {
-        loopback::Options::default()
-            .caps(setup.caps)
-            .high_water(setup.high_water as usize)
-            .send_timeout(Some(setup.timeout))
-            .recv_timeout(Some(setup.timeout))
+        loopback::Options::new()
+            .with_caps(setup.caps)
+            .with_high_water(setup.high_water as usize)
+            .with_send_timeout(Some(setup.timeout))
+            .with_recv_timeout(Some(setup.timeout))
             .pair()
     }
 }
@@ -76,12 +76,12 @@ impl Link for Shifted {
     const NAME: &'static str = "loopback, shifted";
 
     fn open(setup: Setup) -> (Self::Tx, Self::Rx) {
-        loopback::Options::default()
-            .caps(setup.caps)
-            .high_water(setup.high_water as usize)
-            .send_timeout(Some(setup.timeout))
-            .recv_timeout(Some(setup.timeout))
-            .shift(5)
+        loopback::Options::new()
+            .with_caps(setup.caps)
+            .with_high_water(setup.high_water as usize)
+            .with_send_timeout(Some(setup.timeout))
+            .with_recv_timeout(Some(setup.timeout))
+            .with_shift(5)
             .pair()
     }
 }

@@ -12,7 +12,9 @@
 //!
 //! Borrowed frames are copied once, on sending. Owned buffers are moved through
 //! and not copied at all, unless frames are to be shifted. Storage goes in
-//! circles: what a receive replaces is what a later send fills.
+//! circles: what a receive replaces is what a later send fills. A buffer's owner
+//! is dropped by whoever drops the message or receives into it again, and a panic
+//! in its `Drop` goes through that call.
 //!
 //! Dropping one end closes the pair. What was sent before can still be
 //! received; after that the other end gets [`Error::Closed`].
@@ -49,7 +51,7 @@ pub use message::{Frame, Message};
 /// Makes a pair with the default options.
 #[must_use]
 pub fn pair() -> (Loopback, Loopback) {
-    Options::default().pair()
+    Options::new().pair()
 }
 
 /// One end of a pair.
@@ -160,9 +162,9 @@ impl Drop for Loopback {
 /// use tensorwire::transport::loopback::{Error, Fault, Options};
 /// use tensorwire::transport::{Frames, RecvFrames, SendFrames};
 ///
-/// let (mut left, mut right) = Options::default()
-///     .shift(3)
-///     .script(&[(0, Fault::Drop), (1, Fault::Fail)])
+/// let (mut left, mut right) = Options::new()
+///     .with_shift(3)
+///     .with_script(&[(0, Fault::Drop), (1, Fault::Fail)])
 ///     .pair();
 /// left.send(&[b"lost"])?;
 /// assert_eq!(left.send(&[b"refused"]), Err(Error::Injected { message: 1 }));
@@ -183,6 +185,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// Makes the default options: no faults, frames wherever they come to lie.
+    pub const fn new() -> Self {
+        Self {
+            caps: Caps::new(),
+            high_water: DEFAULT_HIGH_WATER,
+            recv_timeout: Some(DEFAULT_TIMEOUT),
+            script: Vec::new(),
+            send_timeout: Some(DEFAULT_TIMEOUT),
+            shift: None,
+        }
+    }
+
     /// Makes a pair; both ends get these options.
     #[must_use]
     pub fn pair(self) -> (Loopback, Loopback) {
@@ -203,40 +217,45 @@ impl Options {
         (left, right)
     }
 
-    /// Caps received messages.
-    pub fn caps(mut self, caps: Caps) -> Self {
+    /// Sets the caps on received messages; [`Caps::new`] unless set.
+    pub fn with_caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// Lets at most `messages` wait in each direction; 0 is taken as 1.
-    pub fn high_water(mut self, messages: usize) -> Self {
+    /// Sets how many messages may wait in each direction; 1000 unless set, and 0
+    /// is taken as 1.
+    pub fn with_high_water(mut self, messages: usize) -> Self {
         self.high_water = messages.max(1);
         self
     }
 
-    /// How long a receive waits by default; `None` is forever.
-    pub fn recv_timeout(mut self, timeout: Option<Duration>) -> Self {
+    /// Sets how long a receive waits, unless the call says otherwise.
+    ///
+    /// `None` waits forever. The default is 30 seconds.
+    pub fn with_recv_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.recv_timeout = timeout;
         self
     }
 
-    /// What happens to the messages that each end sends; see
+    /// Sets what happens to the messages that each end sends; see
     /// [`Loopback::script`].
-    pub fn script(mut self, script: &[(u64, Fault)]) -> Self {
+    pub fn with_script(mut self, script: &[(u64, Fault)]) -> Self {
         self.script = script.to_vec();
         self
     }
 
-    /// How long a send waits for room by default; `None` is forever.
-    pub fn send_timeout(mut self, timeout: Option<Duration>) -> Self {
+    /// Sets how long a send waits for room, unless the call says otherwise.
+    ///
+    /// `None` waits forever. The default is 30 seconds.
+    pub fn with_send_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.send_timeout = timeout;
         self
     }
 
     /// Puts every frame at an address that is `offset` past a multiple of 64.
     /// Owned buffers are then copied too.
-    pub fn shift(mut self, offset: usize) -> Self {
+    pub fn with_shift(mut self, offset: usize) -> Self {
         self.shift = Some(offset);
         self
     }
@@ -249,14 +268,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            caps: Caps::default(),
-            high_water: DEFAULT_HIGH_WATER,
-            recv_timeout: Some(DEFAULT_TIMEOUT),
-            script: Vec::new(),
-            send_timeout: Some(DEFAULT_TIMEOUT),
-            shift: None,
-        }
+        Self::new()
     }
 }
 

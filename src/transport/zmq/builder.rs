@@ -23,11 +23,11 @@ use crate::transport::Caps;
 /// let context = zmq::Context::new();
 /// let mut pull = context
 ///     .pull()
-///     .caps(Caps::default().with_frames(9))
+///     .caps(Caps::new().with_frames(9))
 ///     .recv_high_water(16)
 ///     .recv_timeout(Some(Duration::from_millis(1)))
 ///     .bind("tcp://127.0.0.1:*")?;
-/// assert!(pull.recv().unwrap_err().kind().is_wait());
+/// assert!(pull.recv().is_err_and(|error| error.kind().is_wait()));
 /// # Ok::<(), zmq::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -47,13 +47,15 @@ impl<K: Kind> Builder<K> {
         }
     }
 
-    /// Opens the socket and binds it to `endpoint`;
-    /// [`Socket::endpoint`] then says which one that came to be.
+    /// Opens the socket and binds it to `endpoint`.
+    ///
+    /// [`Socket::endpoint`] then gives the endpoint with what libzmq chose: the
+    /// port for `tcp://127.0.0.1:*`.
     ///
     /// # Errors
     ///
-    /// [`Error::EndpointWithNul`], or [`Error::System`] with the number, for an
-    /// option too.
+    /// [`Error::EndpointWithNul`], or [`Error::System`] if libzmq does not take the
+    /// endpoint or an option.
     pub fn bind(self, endpoint: &str) -> Result<Socket<K>, Error> {
         let mut socket = self.open()?;
         socket.bind(endpoint)?;
@@ -75,61 +77,67 @@ impl<K: Kind> Builder<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::System`] with the number.
+    /// [`Error::System`], if libzmq does not take an option or has no socket left.
     pub fn open(self) -> Result<Socket<K>, Error> {
         Socket::open(self.context, self.options)
     }
 
-    /// Caps received messages; by default [`Caps::default`].
+    /// Sets the caps on received messages; [`Caps::new`] unless set.
     pub fn caps(mut self, caps: Caps) -> Self {
         self.options.caps = caps;
         self
     }
 
-    /// Copies owned buffers of fewer bytes instead of lending them; by default
-    /// [`DEFAULT_COPY_BELOW`].
+    /// Sets the size below which owned buffers are copied instead of lent;
+    /// [`DEFAULT_COPY_BELOW`] unless set.
     pub fn copy_below(mut self, bytes: usize) -> Self {
         self.options.copy_below = bytes;
         self
     }
 
-    /// Gives messages only to connections that are established; by default also
-    /// to those that are still being made, so that a send may come before its peer.
+    /// Sets whether messages go only to connections that are established.
+    ///
+    /// Unless set they also queue for those that are still being made, so that a
+    /// send may come before its peer.
     pub fn immediate(mut self, immediate: bool) -> Self {
         self.options.immediate = immediate;
         self
     }
 
-    /// How long what was sent goes on its way after the socket is dropped; by
-    /// default [`DEFAULT_LINGER`], and forever if [`Duration::MAX`].
+    /// Sets how long messages that were sent may still leave after the socket is
+    /// dropped.
+    ///
+    /// [`Duration::MAX`] is forever. The default is [`DEFAULT_LINGER`].
     pub fn linger(mut self, linger: Duration) -> Self {
         self.options.linger = linger;
         self
     }
 
-    /// How many received messages may wait, for each peer; 0 is taken as 1, by
-    /// default [`DEFAULT_HIGH_WATER`].
+    /// Sets how many received messages may wait, for each peer;
+    /// [`DEFAULT_HIGH_WATER`] unless set, and 0 is taken as 1.
     pub fn recv_high_water(mut self, messages: u32) -> Self {
         self.options.recv_high_water = messages;
         self
     }
 
-    /// How long a receive waits by default; `None` is forever, unless told
-    /// [`DEFAULT_TIMEOUT`].
+    /// Sets how long a receive waits, unless the call says otherwise.
+    ///
+    /// `None` waits forever. The default is [`DEFAULT_TIMEOUT`].
     pub fn recv_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.options.recv_timeout = timeout;
         self
     }
 
-    /// How many messages to be sent may wait, for each peer; 0 is taken as 1, by
-    /// default [`DEFAULT_HIGH_WATER`].
+    /// Sets how many messages to be sent may wait, for each peer;
+    /// [`DEFAULT_HIGH_WATER`] unless set, and 0 is taken as 1.
     pub fn send_high_water(mut self, messages: u32) -> Self {
         self.options.send_high_water = messages;
         self
     }
 
-    /// How long a send waits for room by default; `None` is forever, unless told
-    /// [`DEFAULT_TIMEOUT`].
+    /// Sets how long a send waits for room, unless the call says otherwise.
+    ///
+    /// `None` waits forever. The default is [`DEFAULT_TIMEOUT`].
     pub fn send_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.options.send_timeout = timeout;
         self
@@ -137,8 +145,8 @@ impl<K: Kind> Builder<K> {
 }
 
 impl Builder<Dealer> {
-    /// The identity by which a ROUTER knows this socket: 1 to 255 bytes, not
-    /// starting with a zero. Unless told, each ROUTER makes one up.
+    /// Sets the identity by which a ROUTER knows this socket: 1 to 255 bytes, the
+    /// first of them not zero. Unless set, each ROUTER makes one up.
     pub fn identity(mut self, identity: &[u8]) -> Self {
         self.options.identity = Some(identity.to_vec());
         self
@@ -146,8 +154,9 @@ impl Builder<Dealer> {
 }
 
 impl Builder<Subscribe> {
-    /// Receives messages whose first frame starts with `prefix`. May be given
-    /// several times; without any, nothing is received.
+    /// Subscribes to messages whose first frame starts with `prefix`.
+    ///
+    /// May be called several times; without any, nothing is received.
     pub fn topic(mut self, prefix: &[u8]) -> Self {
         self.options.topics.push(prefix.to_vec());
         self
@@ -170,9 +179,9 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Tells `socket` those that libzmq sees to.
+    /// Sets the options that libzmq sees to on `socket`.
     pub(super) fn apply(&self, socket: &::zmq::Socket) -> Result<(), Error> {
-        socket.set_maxmsgsize(i64::try_from(self.caps.frame_bytes).unwrap_or(i64::MAX))?;
+        socket.set_maxmsgsize(i64::try_from(self.caps.frame_bytes()).unwrap_or(i64::MAX))?;
         socket.set_rcvhwm(high_water(self.recv_high_water))?;
         socket.set_sndhwm(high_water(self.send_high_water))?;
         socket.set_linger(millis(self.linger))?;
@@ -190,7 +199,7 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            caps: Caps::default(),
+            caps: Caps::new(),
             copy_below: DEFAULT_COPY_BELOW,
             recv_timeout: Some(DEFAULT_TIMEOUT),
             send_timeout: Some(DEFAULT_TIMEOUT),
@@ -204,7 +213,7 @@ impl Default for Options {
     }
 }
 
-/// A mark in libzmq's terms, to which 0 would be no bound at all.
+/// Converts a mark to libzmq's terms, to which 0 would be no bound at all.
 fn high_water(messages: u32) -> i32 {
     i32::try_from(messages.max(1)).unwrap_or(i32::MAX)
 }

@@ -47,7 +47,7 @@ kinds! {
 
 pub(super) mod sealed {
     /// What this module knows of a socket type.
-    #[allow(unnameable_types)] // that is the seal
+    #[expect(unnameable_types, reason = "that is the seal")]
     pub trait Kind {
         /// What libzmq calls it.
         const TYPE: ::zmq::SocketType;
@@ -56,8 +56,8 @@ pub(super) mod sealed {
     }
 
     /// What becomes of the frames after the one that failed.
-    #[allow(unnameable_types)]
     #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    #[expect(unnameable_types, reason = "as above")]
     #[non_exhaustive]
     pub enum Remainder {
         /// The socket is at a boundary again: nothing more may be sent.

@@ -16,7 +16,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The frames, to be kept or sent on: a frame is an owner that
+    /// Returns the frames, to be kept or sent on: a frame is an owner that
     /// [`Part::owned`](crate::transport::Part::owned) takes.
     #[must_use]
     pub fn into_frames(self) -> Vec<Frame> {
@@ -44,14 +44,14 @@ pub struct Routed {
 }
 
 impl Routed {
-    /// The identity of the peer that sent the message; what
+    /// Returns the identity of the peer that sent the message, which
     /// [`Socket::to`](super::Socket::to) takes to answer it.
     #[must_use]
     pub fn envelope(&self) -> &[u8] {
         self.envelope.as_ref()
     }
 
-    /// The message without the envelope.
+    /// Returns the message without the envelope.
     #[must_use]
     pub fn into_message(self) -> Message {
         self.message

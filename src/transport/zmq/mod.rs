@@ -11,7 +11,8 @@
 //! A [`Context`] makes sockets, by a [`Builder`] with safe defaults; either side
 //! may bind, the other connects, over `inproc://` (within one context), `ipc://`
 //! or `tcp://`. What a socket can do is in its type: a [`Pull`] socket has no
-//! `send`.
+//! `send`. libzmq leaves the file of an `ipc://` endpoint behind when it is done,
+//! and replaces one that it finds there.
 //!
 //! # Examples
 //!
@@ -33,6 +34,36 @@
 //! pull.recv_into(&mut message)?;
 //! assert_eq!(message.frame(1).map(<[u8]>::len), Some(1 << 20));
 //! # Ok::<(), zmq::Error>(())
+//! ```
+//!
+//! Tensors from one end to the other: the sender gives its tensor away, and the
+//! receiver reads it where libzmq put it.
+//!
+//! ```
+//! use tensorwire::message::{Decoder, Scalar, encode_to_vec};
+//! use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait, zmq};
+//! use tensorwire::{DType, Descriptor};
+//!
+//! let context = zmq::Context::new();
+//! let mut pull = context.pull().bind("tcp://127.0.0.1:*")?;
+//! let mut push = context.push().connect(pull.endpoint())?;
+//!
+//! // 64 x 64 of bfloat16 in a vector; any other owner of bytes will do.
+//! let latents: Vec<u8> = [0x80, 0x3f].repeat(64 * 64);
+//! let tensors = [Descriptor::new("latents", DType::BFloat16, &[64, 64])?];
+//! let metadata = encode_to_vec(&tensors, &[("request_id", Scalar::from("r1"))])?;
+//! let mut parts = vec![Part::from(metadata), Part::from(latents)];
+//! push.send_parts(&mut parts, Wait::Configured)?;
+//!
+//! let mut received = zmq::Message::default();
+//! let mut decoder = Decoder::new();
+//! pull.recv_into(&mut received)?;
+//! let message = decoder.decode(received.frames())?;
+//! let latents = message.tensor("latents").ok_or("no latents")?;
+//! assert_eq!(latents.shape::<2>()?, [64, 64]);
+//! assert_eq!(latents.bytes()[..4], [0x80, 0x3f, 0x80, 0x3f]);
+//! assert!(message.scalars().field("request_id")?.as_str()? == "r1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Envelopes
@@ -58,6 +89,13 @@
 //! # Ok::<(), zmq::Error>(())
 //! ```
 //!
+//! A REQ peer, which is no kind of this module, puts an empty frame before what
+//! it sends and demands one before the answer. Nothing tells that frame from a
+//! first frame that is empty by intent, so it stays: frame 0 of what such a peer
+//! sends is empty, the message is in `&routed.frames()[1..]`, and an answer is
+//! `router.to(routed.envelope()).send(&[b"", b"metadata", b"tensor"])`. DEALER
+//! peers send no such frame.
+//!
 //! # Caps, and what they cannot do
 //!
 //! [`Caps::frame_bytes`](super::Caps::frame_bytes) is libzmq's `ZMQ_MAXMSGSIZE`:
@@ -79,9 +117,11 @@
 //! done: over ipc and tcp, when the bytes are written to the connection; over
 //! inproc, when the receiver lets go of the frame, which has the address of the
 //! buffer. That also happens to messages that are never delivered. Smaller buffers
-//! than [`DEFAULT_COPY_BELOW`] are copied instead and dropped at once. An owner
-//! that panics in its `Drop` is contained: the panic hook reports it, nothing else
-//! happens.
+//! than [`DEFAULT_COPY_BELOW`] are copied instead, and dropped before the send returns.
+//!
+//! A panic in the `Drop` of a lent owner goes no further, as libzmq is the caller
+//! and cannot unwind: the panic hook reports it, nothing else happens. That of a
+//! copied one goes through the send, which has handed the message over by then.
 //!
 //! One case is beyond our reach. If a peer disconnects between two frames of one
 //! message, libzmq 4.3 may forget the frames it had already, and never release
@@ -97,7 +137,8 @@
 //! Dropping a socket loses nothing of what was sent: it goes on its way in the
 //! background, for at most the linger time ([`DEFAULT_LINGER`] after closing,
 //! unless set otherwise). Dropping the last handle of a context, which each socket
-//! has too, waits until that is done. What is lost, then: messages that no peer
+//! has too, waits until that is done: no longer than the linger time, be the peer
+//! gone, silent, or one that does not read. What is lost, then: messages that no peer
 //! came to fetch within the linger time, and those in the queues of a process that
 //! ends without having dropped its context (by `exit`, or with the context in a
 //! `static`). Owners of what is lost are dropped all the same, unless the process
@@ -165,37 +206,37 @@ impl Context {
         Ok(Self { inner })
     }
 
-    /// A DEALER socket.
+    /// Makes a builder of a DEALER socket.
     pub fn dealer(&self) -> Builder<Dealer> {
         Builder::new(self)
     }
 
-    /// A PAIR socket.
+    /// Makes a builder of a PAIR socket.
     pub fn pair(&self) -> Builder<Pair> {
         Builder::new(self)
     }
 
-    /// A PUB socket.
+    /// Makes a builder of a PUB socket.
     pub fn publish(&self) -> Builder<Publish> {
         Builder::new(self)
     }
 
-    /// A PULL socket.
+    /// Makes a builder of a PULL socket.
     pub fn pull(&self) -> Builder<Pull> {
         Builder::new(self)
     }
 
-    /// A PUSH socket.
+    /// Makes a builder of a PUSH socket.
     pub fn push(&self) -> Builder<Push> {
         Builder::new(self)
     }
 
-    /// A ROUTER socket.
+    /// Makes a builder of a ROUTER socket.
     pub fn router(&self) -> Builder<Router> {
         Builder::new(self)
     }
 
-    /// A SUB socket.
+    /// Makes a builder of a SUB socket.
     pub fn subscribe(&self) -> Builder<Subscribe> {
         Builder::new(self)
     }

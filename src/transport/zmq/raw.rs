@@ -7,6 +7,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem;
+use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 
 use alloc::boxed::Box;
@@ -46,7 +47,7 @@ enum Content {
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
-    /// A frame with room for `len` bytes, which [`Outgoing::send`] fills.
+    /// Makes a frame with room for `len` bytes, which [`Outgoing::send`] fills.
     pub(super) fn with_room(len: usize) -> Result<Self, i32> {
         let mut message = zmq_msg_t::default();
         // SAFETY: `zmq_msg_init_size` asks for a pointer to a `zmq_msg_t` that is
@@ -56,14 +57,14 @@ impl Outgoing {
         Ok(Self { message, content })
     }
 
-    /// A frame with a copy of `bytes`.
+    /// Makes a frame with a copy of `bytes`.
     pub(super) fn copied(bytes: &[u8]) -> Result<Self, i32> {
         let mut frame = Self::with_room(bytes.len())?;
         frame.fill(bytes)?;
         Ok(frame)
     }
 
-    /// A frame that is `buffer`.
+    /// Makes a frame of `buffer` itself.
     ///
     /// # Errors
     ///
@@ -248,8 +249,11 @@ where
     // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody else
     // frees: `hint` is the holder of `Lent::new`, of this `T`, and libzmq calls once.
     let holder = unsafe { Box::from_raw(hint.cast::<Option<T>>()) };
-    // No panic goes into libzmq: a `Buffer` contains those of its owner.
-    drop(Buffer::from_holder(holder));
+    // No panic goes into libzmq: the hook has reported it, and that is all.
+    let holder = AssertUnwindSafe(holder);
+    let dropped = std::panic::catch_unwind(move || drop({ holder }.0));
+    // The payload is leaked, as dropping it might panic again.
+    dropped.unwrap_or_else(mem::forget);
 }
 
 /// Moves the owner out of the holder.
@@ -281,7 +285,7 @@ pub(super) fn connect(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
     check(unsafe { zmq_sys::zmq_connect(socket.as_mut_ptr(), endpoint.as_ptr()) })
 }
 
-/// The error number behind a status of -1.
+/// Looks up the error number behind a status of -1.
 fn check(status: c_int) -> Result<(), i32> {
     if status != -1 {
         return Ok(());

@@ -25,10 +25,9 @@ impl<K: Sends> SendFrames for Socket<K> {
 }
 
 impl Socket<Router> {
-    /// The way to the peer that `envelope` names, as [`Routed::envelope`](super::Routed::envelope)
-    /// gave it.
+    /// Returns the way to the peer that `envelope` names.
     ///
-    /// Sending there fails with [`Error::Unreachable`] if there is no such peer.
+    /// [`Routed::envelope`](super::Routed::envelope) gave it. Sending there fails with [`Error::Unreachable`] if there is no such peer.
     pub fn to<'a>(&'a mut self, envelope: &'a [u8]) -> Peer<'a> {
         Peer {
             router: self,

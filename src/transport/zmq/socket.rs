@@ -54,12 +54,12 @@ impl<K: Kind> Socket<K> {
         })
     }
 
-    /// Binds to one more endpoint, and says which it came to be: for
-    /// `tcp://127.0.0.1:*` the one with the port.
+    /// Binds to one more endpoint, and returns it with what libzmq chose: the port
+    /// for `tcp://127.0.0.1:*`.
     ///
     /// # Errors
     ///
-    /// [`Error::EndpointWithNul`], or [`Error::System`] with the number.
+    /// [`Error::EndpointWithNul`], or [`Error::System`] if libzmq does not take it.
     pub fn bind(&mut self, endpoint: &str) -> Result<&str, Error> {
         let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
         raw::bind(&mut self.socket, &text).map_err(Error::from_errno)?;
@@ -75,7 +75,7 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::EndpointWithNul`], or [`Error::System`] with the number.
+    /// [`Error::EndpointWithNul`], or [`Error::System`] if libzmq does not take it.
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
         let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
         raw::connect(&mut self.socket, &text).map_err(Error::from_errno)?;
@@ -83,11 +83,10 @@ impl<K: Kind> Socket<K> {
         Ok(())
     }
 
-    /// Closes the socket, and lets what was sent go on its way for up to `linger`.
+    /// Closes the socket, and lets what was sent still leave for up to `linger`.
     ///
-    /// It returns at once. The messages are on their way while the context lives,
-    /// and the last handle of the context waits for them when it is dropped; see
-    /// [the module](super) on closing.
+    /// It returns at once: the messages leave in the background, and dropping the
+    /// last handle of the context waits for them; see [the module](super) on closing.
     ///
     /// # Errors
     ///
@@ -97,19 +96,19 @@ impl<K: Kind> Socket<K> {
         Ok(())
     }
 
-    /// The endpoint last bound or connected to; empty if there is none.
+    /// Returns the endpoint last bound or connected to; empty if there is none.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// The context that the socket lives in.
+    /// Returns the context that the socket lives in.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The socket as an item of [`zmq::poll`](::zmq::poll), to be waited for
+    /// Returns the socket as an item of [`zmq::poll`](::zmq::poll), to be waited for
     /// together with others.
     #[must_use]
     pub fn poll_item(&self, events: ::zmq::PollEvents) -> ::zmq::PollItem<'_> {
@@ -118,7 +117,7 @@ impl<K: Kind> Socket<K> {
 }
 
 impl Socket<Subscribe> {
-    /// Receives messages from now on whose first frame starts with `prefix`.
+    /// Subscribes to messages whose first frame starts with `prefix`.
     ///
     /// # Errors
     ///
@@ -127,7 +126,7 @@ impl Socket<Subscribe> {
         Ok(self.socket.set_subscribe(prefix)?)
     }
 
-    /// Takes one [`Socket::subscribe`] with the same prefix back.
+    /// Removes one subscription to `prefix`.
     ///
     /// # Errors
     ///
@@ -148,7 +147,7 @@ impl<K> fmt::Debug for Socket<K> {
     }
 }
 
-/// A time to wait in libzmq's terms: whole milliseconds, rounded up.
+/// Converts a time to wait to libzmq's terms: whole milliseconds, rounded up.
 pub(super) fn millis(time: Duration) -> i32 {
     if time == Duration::MAX {
         return FOREVER;

@@ -1,0 +1,102 @@
+//! Endpoints, contexts, threads.
+
+use std::thread;
+use std::time::Duration;
+
+use tensorwire::transport::zmq::{Context, Error, Message, Push, Socket};
+use tensorwire::transport::{Frames, RecvFrames, SendFrames};
+
+use super::links::SocketFile;
+use crate::copied;
+
+#[test]
+fn the_last_handle_of_a_context_waits_for_what_was_sent() {
+    let context = Context::new();
+    let mut pull = context.pull().bind("tcp://127.0.0.1:*").unwrap();
+    let endpoint = pull.endpoint().to_owned();
+    let sender = thread::spawn(move || {
+        let mut push = Context::new().push().connect(&endpoint).unwrap();
+        for number in 0..20_u32 {
+            push.send(&[&number.to_le_bytes(), &[0; 200_000]]).unwrap();
+        }
+        // Socket and context go here, before anything was received.
+    });
+    thread::sleep(Duration::from_millis(50));
+    for number in 0..20_u32 {
+        assert_eq!(
+            pull.recv().unwrap().frame(0),
+            Some(&number.to_le_bytes()[..])
+        );
+    }
+    sender.join().unwrap();
+}
+
+#[test]
+fn endpoints_that_are_none_are_errors() {
+    let context = Context::new();
+    let nul = context.pull().bind("tcp://127.0.0.1:\0").unwrap_err();
+    assert_eq!(nul, Error::EndpointWithNul);
+    for endpoint in [
+        "",
+        "nonsense",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "tcp://127.0.0.1:notaport",
+        "http://127.0.0.1:80",
+        "ipc:///no/such/directory/at/all",
+        "ipc:///dev/null/within-a-file",
+    ] {
+        let error = context.pull().bind(endpoint).unwrap_err();
+        assert!(matches!(error, Error::System { .. }), "{endpoint}");
+        assert!(!error.to_string().is_empty());
+    }
+    let mut pull = context.pull().bind("inproc://taken").unwrap();
+    assert!(context.pull().bind("inproc://taken").is_err());
+    // A second endpoint, and the socket goes on with the first.
+    let second = pull.bind("tcp://127.0.0.1:*").unwrap().to_owned();
+    assert!(second.starts_with("tcp://127.0.0.1:"), "{second}");
+    let mut push = context.push().connect("inproc://taken").unwrap();
+    push.send(&[b"first"]).unwrap();
+    assert_eq!(copied(&pull.recv().unwrap()), [b"first"]);
+    push.connect(&second).unwrap();
+    let ping: Vec<()> = (0..2).map(|_| push.send(&[b"both"]).unwrap()).collect();
+    for () in ping {
+        assert_eq!(copied(&pull.recv().unwrap()), [b"both"]);
+    }
+}
+
+#[test]
+fn a_peer_may_come_later() {
+    let file = SocketFile::new();
+    let endpoint = file.endpoint();
+    let context = Context::new();
+    let mut push = context.push().connect(&endpoint).unwrap();
+    push.send(&[b"early", b"bird"]).unwrap();
+    let immediate = context.push().immediate(true);
+    let mut immediate = immediate.connect(&endpoint).unwrap();
+    assert_eq!(immediate.try_send(&[b"no"]), Err(Error::WouldBlock));
+    let mut pull = context.pull().bind(&endpoint).unwrap();
+    assert_eq!(copied(&pull.recv().unwrap()), [&b"early"[..], b"bird"]);
+}
+
+#[test]
+fn a_socket_may_move_to_another_thread_with_its_messages() {
+    fn movable<T: Send>() {}
+    fn shareable<T: Send + Sync>() {}
+    movable::<Socket<Push>>();
+    shareable::<Context>();
+    shareable::<Message>();
+}
+
+#[test]
+fn several_sockets_can_be_waited_for_together() {
+    let context = Context::new();
+    let idle = context.pull().bind("inproc://idle").unwrap();
+    let mut busy = context.pull().bind("inproc://busy").unwrap();
+    let mut push = context.push().connect("inproc://busy").unwrap();
+    push.send(&[b"here"]).unwrap();
+    let mut items = [idle.poll_item(::zmq::POLLIN), busy.poll_item(::zmq::POLLIN)];
+    assert_eq!(::zmq::poll(&mut items, 5000), Ok(1));
+    assert!(!items[0].is_readable() && items[1].is_readable());
+    assert_eq!(copied(&busy.recv().unwrap()), [b"here"]);
+}
