@@ -324,28 +324,40 @@ pub trait Transport: SendFrames + RecvFrames {}
 
 impl<T: SendFrames + RecvFrames + ?Sized> Transport for T {}
 
-impl<T: SendFrames + ?Sized> SendFrames for &mut T {
-    type SendError = T::SendError;
+macro_rules! forward {
+    ($($pointer:ty),+) => {$(
+        impl<T: SendFrames + ?Sized> SendFrames for $pointer {
+            type SendError = T::SendError;
 
-    fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), Self::SendError> {
-        (**self).send_frames(frames, wait)
-    }
+            fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), Self::SendError> {
+                (**self).send_frames(frames, wait)
+            }
 
-    #[cfg(feature = "alloc")]
-    fn send_parts(&mut self, parts: &mut Vec<Part<'_>>, wait: Wait) -> Result<(), Self::SendError> {
-        (**self).send_parts(parts, wait)
-    }
+            #[cfg(feature = "alloc")]
+            fn send_parts(
+                &mut self,
+                parts: &mut Vec<Part<'_>>,
+                wait: Wait,
+            ) -> Result<(), Self::SendError> {
+                (**self).send_parts(parts, wait)
+            }
+        }
+
+        impl<T: RecvFrames + ?Sized> RecvFrames for $pointer {
+            type Message = T::Message;
+            type RecvError = T::RecvError;
+
+            fn recv_frames(
+                &mut self,
+                message: &mut Self::Message,
+                wait: Wait,
+            ) -> Result<(), Self::RecvError> {
+                (**self).recv_frames(message, wait)
+            }
+        }
+    )+};
 }
 
-impl<T: RecvFrames + ?Sized> RecvFrames for &mut T {
-    type Message = T::Message;
-    type RecvError = T::RecvError;
-
-    fn recv_frames(
-        &mut self,
-        message: &mut Self::Message,
-        wait: Wait,
-    ) -> Result<(), Self::RecvError> {
-        (**self).recv_frames(message, wait)
-    }
-}
+forward!(&mut T);
+#[cfg(feature = "alloc")]
+forward!(alloc::boxed::Box<T>);

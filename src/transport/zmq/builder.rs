@@ -54,8 +54,8 @@ impl<K: Kind> Builder<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::EndpointWithNul`], or [`Error::System`] if libzmq does not take the
-    /// endpoint or an option.
+    /// [`Error::Endpoint`] or [`Error::EndpointWithNul`] for an endpoint that is
+    /// none, [`Error::System`] for what else libzmq does not take.
     pub fn bind(self, endpoint: &str) -> Result<Socket<K>, Error> {
         let mut socket = self.open()?;
         socket.bind(endpoint)?;
@@ -107,7 +107,8 @@ impl<K: Kind> Builder<K> {
     /// Sets how long messages that were sent may still leave after the socket is
     /// dropped.
     ///
-    /// [`Duration::MAX`] is forever. The default is [`DEFAULT_LINGER`].
+    /// [`Duration::MAX`] is forever. The default is [`DEFAULT_LINGER`]. A socket
+    /// that only receives has nothing to leave and does not linger.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.options.linger = linger;
         self
@@ -180,11 +181,22 @@ pub(super) struct Options {
 
 impl Options {
     /// Sets the options that libzmq sees to on `socket`.
-    pub(super) fn apply(&self, socket: &::zmq::Socket) -> Result<(), Error> {
-        socket.set_maxmsgsize(i64::try_from(self.caps.frame_bytes()).unwrap_or(i64::MAX))?;
+    pub(super) fn apply<K: Kind>(&self, socket: &::zmq::Socket) -> Result<(), Error> {
+        let largest = match K::TYPE {
+            ::zmq::SocketType::PUB => MAX_TOPIC_BYTES,
+            _ => self.caps.frame_bytes().max(MIN_FRAME_CAP),
+        };
+        socket.set_maxmsgsize(i64::try_from(largest).unwrap_or(i64::MAX))?;
         socket.set_rcvhwm(high_water(self.recv_high_water))?;
         socket.set_sndhwm(high_water(self.send_high_water))?;
-        socket.set_linger(millis(self.linger))?;
+        // Over ipc, a peer that died while its messages had no room would keep a
+        // socket that only receives for the whole time.
+        let linger = if K::SENDS {
+            self.linger
+        } else {
+            Duration::ZERO
+        };
+        socket.set_linger(millis(linger))?;
         socket.set_immediate(self.immediate)?;
         if let Some(identity) = &self.identity {
             socket.set_identity(identity)?;
@@ -212,6 +224,15 @@ impl Default for Options {
         }
     }
 }
+
+/// The least that libzmq's own cap is set to: it counts the frames of the handshake
+/// too, of which an identity of 255 bytes makes the largest. Smaller caps are held
+/// to on receiving.
+const MIN_FRAME_CAP: usize = 512;
+
+/// The longest subscription that a PUB socket takes: all that it receives, and kept
+/// by libzmq at a hundred times its size.
+const MAX_TOPIC_BYTES: usize = 1 << 16;
 
 /// Converts a mark to libzmq's terms, to which 0 would be no bound at all.
 fn high_water(messages: u32) -> i32 {

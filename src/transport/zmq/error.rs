@@ -17,6 +17,11 @@ pub enum Error {
     Disconnected,
     /// A message has at least one frame.
     EmptyMessage,
+    /// The endpoint is none, or not for this type of socket.
+    Endpoint {
+        /// The error number, as `zmq_errno` gave it.
+        errno: i32,
+    },
     /// The endpoint holds a NUL byte.
     EndpointWithNul,
     /// libzmq or the operating system failed otherwise.
@@ -33,6 +38,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Sorts an error number of `bind` and `connect`.
+    pub(super) fn of_endpoint(errno: i32) -> Self {
+        match errno {
+            zmq_sys::errno::EINVAL
+            | zmq_sys::errno::ENOCOMPATPROTO
+            | zmq_sys::errno::ENODEV
+            | zmq_sys::errno::EPROTONOSUPPORT => Self::Endpoint { errno },
+            errno => Self::from_errno(errno),
+        }
+    }
+
     /// Sorts an error number of a call that was not refused for the moment.
     pub(super) fn from_errno(errno: i32) -> Self {
         match errno {
@@ -49,7 +65,9 @@ impl TransportError for Error {
             Self::Cap(_) => ErrorKind::CapExceeded,
             Self::Closed => ErrorKind::Closed,
             Self::Disconnected => ErrorKind::Disconnected,
-            Self::EmptyMessage | Self::EndpointWithNul => ErrorKind::InvalidInput,
+            Self::EmptyMessage | Self::Endpoint { .. } | Self::EndpointWithNul => {
+                ErrorKind::InvalidInput
+            }
             Self::System { .. } => ErrorKind::Other,
             Self::TimedOut => ErrorKind::TimedOut,
             Self::Unreachable => ErrorKind::Unreachable,
@@ -65,12 +83,12 @@ impl fmt::Display for Error {
             Self::Closed => f.write_str("context terminated"),
             Self::Disconnected => f.write_str("connection ended within a message"),
             Self::EmptyMessage => f.write_str("message without frames"),
+            Self::Endpoint { errno } => {
+                f.write_str("endpoint refused: ")?;
+                describe(*errno, f)
+            }
             Self::EndpointWithNul => f.write_str("endpoint with a nul byte"),
-            Self::System { errno } => match errno.checked_sub(ZMQ_ERRNO_BASE) {
-                // libzmq's own numbers; those of the system have a text.
-                Some(own) if own >= 0 => write!(f, "libzmq error {own}"),
-                _ => std::io::Error::from_raw_os_error(*errno).fmt(f),
-            },
+            Self::System { errno } => describe(*errno, f),
             Self::TimedOut => f.write_str("timed out"),
             Self::Unreachable => f.write_str("no peer with this identity"),
             Self::WouldBlock => f.write_str("would block"),
@@ -92,6 +110,18 @@ impl From<Expired> for Error {
 impl From<::zmq::Error> for Error {
     fn from(error: ::zmq::Error) -> Self {
         Self::from_errno(error.to_raw())
+    }
+}
+
+/// Says what an error number means.
+fn describe(errno: i32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match errno {
+        zmq_sys::errno::ENOCOMPATPROTO => f.write_str("protocol not for this type of socket"),
+        // libzmq's own numbers; those of the system have a text.
+        errno if errno >= ZMQ_ERRNO_BASE => {
+            write!(f, "libzmq error {}", errno.saturating_sub(ZMQ_ERRNO_BASE))
+        }
+        errno => write!(f, "{}", std::io::Error::from_raw_os_error(errno)),
     }
 }
 

@@ -11,7 +11,7 @@ pub trait Sends: Kind {}
 pub trait Receives: Kind {}
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $zmq:ident: $rollback:ident, $($can:ident)*;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $zmq:ident: $rollback:ident, $sends:literal, $($can:ident)*;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         #[non_exhaustive]
@@ -22,6 +22,7 @@ macro_rules! kinds {
         impl sealed::Kind for $name {
             const TYPE: ::zmq::SocketType = ::zmq::SocketType::$zmq;
             const REMAINDER: sealed::Remainder = sealed::Remainder::$rollback;
+            const SENDS: bool = $sends;
         }
 
         $(impl $can for $name {})*
@@ -30,19 +31,19 @@ macro_rules! kinds {
 
 kinds! {
     /// DEALER: sends in turn to its peers, receives fairly from all of them.
-    Dealer = DEALER: Swallowed, Sends Receives;
+    Dealer = DEALER: Swallowed, true, Sends Receives;
     /// PAIR: exactly one peer, both ways.
-    Pair = PAIR: Refused, Sends Receives;
+    Pair = PAIR: Refused, true, Sends Receives;
     /// PUB: sends to every subscriber, and drops what a slow one has no room for.
-    Publish = PUB: Refused, Sends;
+    Publish = PUB: Refused, true, Sends;
     /// PULL: receives fairly from its peers.
-    Pull = PULL: Refused, Receives;
+    Pull = PULL: Refused, false, Receives;
     /// PUSH: sends in turn to its peers.
-    Push = PUSH: Swallowed, Sends;
+    Push = PUSH: Swallowed, true, Sends;
     /// ROUTER: receives fairly from its peers, sends to the one that is named.
-    Router = ROUTER: Refused, ;
+    Router = ROUTER: Refused, true, ;
     /// SUB: receives what it subscribed to.
-    Subscribe = SUB: Refused, Receives;
+    Subscribe = SUB: Refused, false, Receives;
 }
 
 pub(super) mod sealed {
@@ -53,6 +54,8 @@ pub(super) mod sealed {
         const TYPE: ::zmq::SocketType;
         /// What it does with the rest of a message that failed half way.
         const REMAINDER: Remainder;
+        /// Whether it sends messages, so that some may be left at the end.
+        const SENDS: bool;
     }
 
     /// What becomes of the frames after the one that failed.

@@ -51,6 +51,12 @@ impl Routed {
         self.envelope.as_ref()
     }
 
+    /// Returns the envelope, a frame of its own, and the message without it.
+    #[must_use]
+    pub fn into_parts(self) -> (Frame, Message) {
+        (self.envelope, self.message)
+    }
+
     /// Returns the message without the envelope.
     #[must_use]
     pub fn into_message(self) -> Message {

@@ -166,6 +166,8 @@ mod socket;
 use core::fmt;
 use core::time::Duration;
 
+// What `Socket::poll_item` takes, gives and is for.
+pub use ::zmq::{POLLERR, POLLIN, POLLOUT, PollEvents, PollItem, poll};
 pub use builder::Builder;
 pub use error::Error;
 pub use kind::{Dealer, Kind, Pair, Publish, Pull, Push, Receives, Router, Sends, Subscribe};

@@ -36,7 +36,7 @@ pub struct Socket<K> {
 impl<K: Kind> Socket<K> {
     pub(super) fn open(context: Context, options: Options) -> Result<Self, Error> {
         let socket = context.inner().socket(K::TYPE)?;
-        options.apply(&socket)?;
+        options.apply::<K>(&socket)?;
         if K::TYPE == ::zmq::SocketType::ROUTER {
             // Or else a message to nobody is dropped without a word.
             socket.set_router_mandatory(true)?;
@@ -59,10 +59,10 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::EndpointWithNul`], or [`Error::System`] if libzmq does not take it.
+    /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what else libzmq says.
     pub fn bind(&mut self, endpoint: &str) -> Result<&str, Error> {
-        let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
-        raw::bind(&mut self.socket, &text).map_err(Error::from_errno)?;
+        let text = self.prepare(endpoint)?;
+        raw::bind(&mut self.socket, &text).map_err(Error::of_endpoint)?;
         self.endpoint = match self.socket.get_last_endpoint()? {
             Ok(actual) => actual,
             // Not text once more: then it is what was asked for.
@@ -75,10 +75,10 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::EndpointWithNul`], or [`Error::System`] if libzmq does not take it.
+    /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what else libzmq says.
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
-        let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
-        raw::connect(&mut self.socket, &text).map_err(Error::from_errno)?;
+        let text = self.prepare(endpoint)?;
+        raw::connect(&mut self.socket, &text).map_err(Error::of_endpoint)?;
         endpoint.clone_into(&mut self.endpoint);
         Ok(())
     }
@@ -92,8 +92,19 @@ impl<K: Kind> Socket<K> {
     ///
     /// [`Error::Closed`], if the context is terminated already.
     pub fn close(self, linger: Duration) -> Result<(), Error> {
-        self.socket.set_linger(millis(linger))?;
+        if K::SENDS {
+            self.socket.set_linger(millis(linger))?;
+        }
         Ok(())
+    }
+
+    /// Turns IPv6 on for an endpoint with an address in brackets, which libzmq does
+    /// not do by itself.
+    fn prepare(&self, endpoint: &str) -> Result<CString, Error> {
+        if endpoint.starts_with("tcp://[") {
+            self.socket.set_ipv6(true)?;
+        }
+        CString::new(endpoint).map_err(|_| Error::EndpointWithNul)
     }
 
     /// Returns the endpoint last bound or connected to; empty if there is none.
