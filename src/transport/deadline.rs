@@ -39,6 +39,7 @@ impl Deadline {
 
     /// Fixes the deadline and returns how long to wait from now on too: so the clock
     /// is read once only.
+    #[cfg(feature = "zmq")]
     pub(super) fn start(
         wait: Wait,
         configured: Option<Duration>,
