@@ -24,23 +24,25 @@ use serde::ser::{self, Error as _, Serialize};
 
 use super::de::TOKEN;
 use super::writer::Writer;
+use super::{Value, ValueType};
 use crate::error::EncodeError;
 
-/// Writes `value` byte for byte as Python writes its equivalent.
+/// Writes `value`, an object, byte for byte as Python writes its equivalent.
 ///
 /// # Errors
 ///
-/// [`EncodeError::KeyType`] for a map's key that Python has no string for, and
-/// [`EncodeError::Serialize`] for what `value` itself fails with. What is in
-/// the writer then is a part of a text.
-pub(crate) fn put_serialize<T: Serialize + ?Sized>(
+/// [`EncodeError::ScalarsNotAnObject`], [`EncodeError::KeyType`] for a map's
+/// key that Python has no string for, and [`EncodeError::Serialize`] for what
+/// `value` itself fails with. What is in the writer then is a part of a text.
+pub(crate) fn put_scalars<T: Serialize + ?Sized>(
     writer: &mut Writer<'_>,
     value: &T,
 ) -> Result<(), EncodeError> {
-    value.serialize(Serializer {
-        writer,
-        place: Place::Value,
-    })
+    value.serialize(Serializer::new(writer, Place::Scalars))
+}
+
+fn put_value<T: Serialize + ?Sized>(writer: &mut Writer<'_>, value: &T) -> Result<(), EncodeError> {
+    value.serialize(Serializer::new(writer, Place::Value))
 }
 
 impl ser::Error for EncodeError {
@@ -50,42 +52,79 @@ impl ser::Error for EncodeError {
 }
 
 /// Where a text is written to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
     /// A map's key, so that what is no string is put in quotes.
     Key,
-    /// The inside of a [`raw::Content`], which asks twice whether it is read by
-    /// humans and is told two different things.
-    Raw(Cell<bool>),
+    /// The whole of `scalar_fields`, which is an object and nothing else.
+    Scalars,
     Value,
 }
 
 struct Serializer<'w, 'b> {
     writer: &'w mut Writer<'b>,
     place: Place,
+    /// Set inside what calls itself a [`Value`]: strings there are JSON text,
+    /// and [`raw::Content`] asks twice whether it is read by humans and is told
+    /// two different things.
+    raw: Option<Cell<bool>>,
 }
 
 impl<'w, 'b> Serializer<'w, 'b> {
+    const fn new(writer: &'w mut Writer<'b>, place: Place) -> Self {
+        Self {
+            writer,
+            place,
+            raw: None,
+        }
+    }
+
+    /// Refuses what is no object where only an object can be.
+    fn check_not_scalars(&self) -> Result<(), EncodeError> {
+        match self.place {
+            Place::Scalars => Err(EncodeError::ScalarsNotAnObject),
+            Place::Key | Place::Value => Ok(()),
+        }
+    }
+
     /// Writes what is no string, and as a key is made one.
-    fn put_scalar(self, put: impl FnOnce(&mut Writer<'b>)) {
-        let quote: &[u8] = if self.is_key() { b"\"" } else { b"" };
+    fn put_scalar(self, put: impl FnOnce(&mut Writer<'b>)) -> Result<(), EncodeError> {
+        self.check_not_scalars()?;
+        let quote: &[u8] = match self.place {
+            Place::Key => b"\"",
+            Place::Scalars | Place::Value => b"",
+        };
         self.writer.put_raw(quote);
         put(self.writer);
         self.writer.put_raw(quote);
+        Ok(())
     }
 
-    const fn is_key(&self) -> bool {
-        matches!(self.place, Place::Key)
+    /// Writes JSON text as it stands.
+    ///
+    /// It is checked again, as any type can take the name of a [`Value`].
+    fn put_text(self, text: &str) -> Result<(), EncodeError> {
+        let value = Value::parse(text.as_bytes()).map_err(EncodeError::custom)?;
+        if value.value_type() != ValueType::Object {
+            self.check_not_scalars()?;
+        }
+        self.writer.put_value(value);
+        Ok(())
     }
 
     /// Writes the start of an array or object, which no key can be.
     fn open(self, open: &[u8], close: &'static [u8]) -> Result<Container<'w, 'b>, EncodeError> {
-        if self.is_key() {
+        if self.place == Place::Key {
             return Err(EncodeError::KeyType);
+        }
+        if open == b"[" {
+            self.check_not_scalars()?;
         }
         self.writer.put_raw(open);
         Ok(Container {
             writer: self.writer,
             empty: true,
+            awaits_value: false,
             close,
         })
     }
@@ -108,8 +147,7 @@ impl<'w, 'b> Serializer<'w, 'b> {
 macro_rules! integers {
     ($($serialize:ident $type:ty => $put:ident,)*) => {$(
         fn $serialize(self, value: $type) -> Result<(), EncodeError> {
-            self.put_scalar(|writer| writer.$put(value.into()));
-            Ok(())
+            self.put_scalar(|writer| writer.$put(value.into()))
         }
     )*};
 }
@@ -126,8 +164,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     type SerializeStructVariant = Container<'w, 'b>;
 
     fn serialize_bool(self, value: bool) -> Result<(), EncodeError> {
-        self.put_scalar(|writer| writer.put_bool(value));
-        Ok(())
+        self.put_scalar(|writer| writer.put_bool(value))
     }
 
     integers! {
@@ -150,10 +187,11 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn serialize_str(self, value: &str) -> Result<(), EncodeError> {
-        match self.place {
-            Place::Raw(_) => self.writer.put_raw(value.as_bytes()),
-            Place::Key | Place::Value => self.writer.put_str(value.into()),
+        if self.raw.is_some() {
+            return self.put_text(value);
         }
+        self.check_not_scalars()?;
+        self.writer.put_str(value.into());
         Ok(())
     }
 
@@ -170,8 +208,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn serialize_unit(self) -> Result<(), EncodeError> {
-        self.put_scalar(Writer::put_null);
-        Ok(())
+        self.put_scalar(Writer::put_null)
     }
 
     fn serialize_unit_struct(self, _name: &'static str) -> Result<(), EncodeError> {
@@ -192,13 +229,12 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
         name: &'static str,
         value: &T,
     ) -> Result<(), EncodeError> {
-        if name == TOKEN && !self.is_key() {
-            return value.serialize(Serializer {
-                writer: self.writer,
-                place: Place::Raw(Cell::new(true)),
-            });
-        }
-        value.serialize(self)
+        let raw = if name == TOKEN && self.place != Place::Key {
+            Some(Cell::new(true))
+        } else {
+            self.raw
+        };
+        value.serialize(Serializer { raw, ..self })
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -209,7 +245,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
         value: &T,
     ) -> Result<(), EncodeError> {
         let container = self.open_variant(variant, b"", b"}")?;
-        put_serialize(container.writer, value)?;
+        put_value(container.writer, value)?;
         container.close()
     }
 
@@ -262,6 +298,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Result<(), EncodeError> {
+        self.check_not_scalars()?;
         self.writer.put_raw(b"\"");
         write!(Escape(self.writer), "{value}").map_err(EncodeError::custom)?;
         self.writer.put_raw(b"\"");
@@ -269,9 +306,9 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn is_human_readable(&self) -> bool {
-        match &self.place {
-            Place::Raw(answer) => answer.replace(!answer.get()),
-            Place::Key | Place::Value => true,
+        match &self.raw {
+            Some(answer) => answer.replace(!answer.get()),
+            None => true,
         }
     }
 }
@@ -280,6 +317,8 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
 struct Container<'w, 'b> {
     writer: &'w mut Writer<'b>,
     empty: bool,
+    /// A map's key is written, its value is not.
+    awaits_value: bool,
     close: &'static [u8],
 }
 
@@ -293,7 +332,7 @@ impl Container<'_, '_> {
 
     fn put_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
         self.put_comma();
-        put_serialize(self.writer, value)
+        put_value(self.writer, value)
     }
 
     fn put_member<T: Serialize + ?Sized>(
@@ -304,7 +343,7 @@ impl Container<'_, '_> {
         self.put_comma();
         self.writer.put_str(key.into());
         self.writer.put_raw(b":");
-        put_serialize(self.writer, value)
+        put_value(self.writer, value)
     }
 
     fn close(self) -> Result<(), EncodeError> {
@@ -363,24 +402,31 @@ structs! {
     SerializeStructVariant,
 }
 
+/// Keys and values in turn, whatever a type calls: what is written is to be an object.
 impl ser::SerializeMap for Container<'_, '_> {
     type Ok = ();
     type Error = EncodeError;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), EncodeError> {
+        if core::mem::replace(&mut self.awaits_value, true) {
+            return Err(EncodeError::Serialize);
+        }
         self.put_comma();
-        key.serialize(Serializer {
-            writer: self.writer,
-            place: Place::Key,
-        })
+        key.serialize(Serializer::new(self.writer, Place::Key))
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
+        if !core::mem::take(&mut self.awaits_value) {
+            return Err(EncodeError::Serialize);
+        }
         self.writer.put_raw(b":");
-        put_serialize(self.writer, value)
+        put_value(self.writer, value)
     }
 
     fn end(self) -> Result<(), EncodeError> {
+        if self.awaits_value {
+            return Err(EncodeError::Serialize);
+        }
         self.close()
     }
 }

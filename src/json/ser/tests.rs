@@ -1,6 +1,6 @@
 use super::*;
-use crate::json::Value;
 use serde::Serialize;
+use serde::ser::SerializeMap as _;
 use std::collections::BTreeMap;
 use std::string::String;
 use std::vec::Vec;
@@ -8,10 +8,10 @@ use std::{format, vec};
 
 fn try_written<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> {
     let mut counter = Writer::new(&mut []);
-    put_serialize(&mut counter, value)?;
+    put_value(&mut counter, value)?;
     let mut buffer = vec![0xa5; counter.len()];
     let mut writer = Writer::new(&mut buffer);
-    put_serialize(&mut writer, value)?;
+    put_value(&mut writer, value)?;
     let text = writer.finish().unwrap();
     assert_eq!(
         text.len(),
@@ -224,4 +224,53 @@ fn what_was_written_reads_back() {
     let text = written(&map);
     let value = Value::parse(text.as_bytes()).unwrap();
     assert_eq!(value.deserialize(), Ok(map));
+}
+
+#[derive(Serialize)]
+#[serde(rename = "$tensorwire::json::Value")]
+struct Posing<T>(T);
+
+#[test]
+fn the_name_of_a_value_lets_no_type_write_what_is_no_value() {
+    for text in [
+        "", " ", "1,", "1 2", "{} {}", "[", "}", "x", "\"", "\u{e9}", "\n\0",
+    ] {
+        assert_eq!(
+            try_written(&[Posing(text)]),
+            Err(EncodeError::Serialize),
+            "{text:?}"
+        );
+    }
+    assert_eq!(written(&Posing(r#" {"a" : NaN} "#)), r#"{"a" : NaN}"#);
+    assert_eq!(written(&Posing(Some("[1]"))), "[1]");
+    assert_eq!(try_written(&Posing(',')), Err(EncodeError::Serialize));
+    // What is no string is written as ever.
+    assert_eq!(written(&Posing(7)), "7");
+    assert_eq!(written(&Posing(("a", 1))), r#"["a",1]"#);
+    assert_eq!(written(&Key(Posing("a"))), r#"{"a":null}"#);
+}
+
+#[test]
+fn a_map_that_breaks_the_turn_of_keys_and_values_is_refused() {
+    struct Calls(&'static str);
+    impl Serialize for Calls {
+        fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(None)?;
+            for call in self.0.chars() {
+                match call {
+                    'k' => map.serialize_key("k")?,
+                    _ => map.serialize_value(&1)?,
+                }
+            }
+            map.end()
+        }
+    }
+    assert_eq!(written(&Calls("kvkv")), r#"{"k":1,"k":1}"#);
+    for calls in ["k", "v", "kk", "kvv", "kvk"] {
+        assert_eq!(
+            try_written(&Calls(calls)),
+            Err(EncodeError::Serialize),
+            "{calls}"
+        );
+    }
 }
