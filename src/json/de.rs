@@ -22,11 +22,12 @@
 mod access;
 mod key;
 mod raw;
+mod text;
 
 use serde::de::{self, Error as _, Visitor};
 
 use super::cursor::{Cursor, NonFinite};
-use super::{Object, Str, Value, ValueType};
+use super::{Object, Value, ValueType};
 use crate::Limits;
 use crate::error::{
     DecodeError, DeserializeError, DeserializeErrorKind, ValueError, ValueErrorKind,
@@ -35,6 +36,7 @@ use access::{Container, Keys};
 use key::KeyDeserializer;
 use raw::RawValue;
 pub(super) use raw::TOKEN;
+use text::Text;
 
 impl<'a> Value<'a> {
     /// Reads the value as a type of the caller's.
@@ -436,61 +438,11 @@ fn visit_number<'a, V: Visitor<'a>>(
     visitor.visit_f64(value.as_f64()?)
 }
 
-/// A string, and where it stands.
-#[derive(Clone, Copy, Debug)]
-struct Text<'a> {
-    text: Str<'a>,
-    offset: usize,
-}
-
-impl<'a> Text<'a> {
-    const fn new(text: Str<'a>, offset: usize) -> Self {
-        Self {
-            text: text.at(offset),
-            offset,
-        }
-    }
-
-    fn visit<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        match self.text.as_plain() {
-            Some(text) => visitor.visit_borrowed_str(text),
-            None => self.visit_unescaped(visitor),
-        }
-    }
-
-    fn visit_bytes<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        match self.text.as_plain() {
-            Some(text) => visitor.visit_borrowed_bytes(text.as_bytes()),
-            None => self.visit_unescaped(visitor),
-        }
-    }
-
-    // Not inlined, so that the recursion over containers does not hold the buffer.
-    #[inline(never)]
-    fn visit_unescaped<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        #[cfg(feature = "alloc")]
-        if self.text.decoded_len()? > SCRATCH_BYTES {
-            return visitor.visit_string(self.text.to_cow()?.into_owned());
-        }
-        visitor.visit_str(self.text.copy_to(&mut [0; SCRATCH_BYTES])?)
-    }
-
-    /// Whether [`visit`](Self::visit) can give it to anybody.
-    fn is_visitable(&self) -> bool {
-        let fits = |len| cfg!(feature = "alloc") || len <= SCRATCH_BYTES;
-        self.text.as_plain().is_some() || self.text.decoded_len().is_ok_and(fits)
-    }
-}
-
 /// The syntax of a value is checked before there is a `Value`, so this is not reached.
 #[cold]
 fn checked_before(error: DecodeError) -> DeserializeError {
     DeserializeError::custom(error)
 }
-
-/// Room for an unescaped string that is not allocated: names and enumerations,
-/// not prose, and little next to the rest of a stack.
-const SCRATCH_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests;
