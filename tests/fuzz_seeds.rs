@@ -82,6 +82,8 @@ fn every_target_passes_over_every_recorded_message() {
             println!("{file} {} {}", line["name"], line["id"]);
             for frame in &frames {
                 fuzz::json::run(frame);
+                #[cfg(feature = "serde")]
+                fuzz::serde::run(frame);
             }
             for flags in FLAGS {
                 let mut fitting = vec![*flags];
@@ -95,7 +97,10 @@ fn every_target_passes_over_every_recorded_message() {
         }
     }
     for case in lines("strings.jsonl") {
-        fuzz::json::run(case["json"].as_str().unwrap().as_bytes());
+        let text = case["json"].as_str().unwrap().as_bytes();
+        fuzz::json::run(text);
+        #[cfg(feature = "serde")]
+        fuzz::serde::run(text);
     }
     for line in text("floats.tsv").lines().step_by(9) {
         fuzz::json::run(line.rsplit('\t').next().unwrap().as_bytes());
@@ -220,6 +225,39 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         ("white", " {\"a\" :\t[ 1 ,\n{ } ] ,\r\"a\": \"\" } "),
     ] {
         seeds.push(("json", name.to_string(), text.as_bytes().to_vec()));
+        seeds.push(("serde", name.to_string(), text.as_bytes().to_vec()));
+    }
+    for (name, text) in [
+        (
+            "request",
+            r#"{"a":7,"bb":["Off",{"Scale":7.5},{"Range":[-1,255]},{"Schedule":{"from":1,"to":null}}],"c":{"a":null,"\u0065":"x\n"},"d":null,"f":{"é":"\u00e9","":null},"\ud800":[{}]}"#,
+        ),
+        ("duplicates", r#"{"a":1,"\u0061":2,"b":[],"bb":[]}"#),
+        (
+            "floats",
+            r#"{"1":0.5,"NaN":1e-5,"-0":-0.0,"18446744073709551616":1e22}"#,
+        ),
+        (
+            "integer-keys",
+            r#"{"-9223372036854775808":[true,null],"\u0031":[]}"#,
+        ),
+        (
+            "integers",
+            "[[255,-170141183460469231731687303715884105728],[0,7]]",
+        ),
+        (
+            "lazy",
+            r#"{"a": [1e2, "\ud800"],"b":[{}, NaN],"c":{"a" : 1},"d":"plain"}"#,
+        ),
+        ("tagged", r#"{"b":[0,255],"a":"On"}"#),
+        ("flat", r#"{"x":true,"a":1,"y":false}"#),
+        ("struct-of-array", r#"[1,[],null,null,"",{}]"#),
+        (
+            "lossy-keys",
+            r#"{"\ud800":1,"\udfff":2,"\ufffd":340282366920938463463374607431768211456}"#,
+        ),
+    ] {
+        seeds.push(("serde", name.to_string(), text.as_bytes().to_vec()));
     }
     let conflict = |list_indices: [i32; 3]| {
         let descriptors = list_indices.map(|list_index| {

@@ -216,6 +216,58 @@ fn encoding_into_a_buffer_does_not_allocate() {
     });
 }
 
+#[cfg(feature = "serde")]
+#[test]
+fn the_callers_own_structs_do_not_allocate() {
+    use serde::{Deserialize, Serialize};
+    use tensorwire::json::Object;
+    use tensorwire::message::{NO_TENSORS, Serialized};
+
+    #[derive(Debug, Deserialize, Eq, PartialEq, Serialize)]
+    enum Mode {
+        Off,
+        Range(u8, i8),
+    }
+    #[derive(Debug, Deserialize, Serialize)]
+    struct Request<'a> {
+        request_id: &'a str,
+        seed: u128,
+        scale: Option<f64>,
+        size: (u16, u16),
+        modes: [Mode; 2],
+        #[serde(borrow)]
+        extra: Value<'a>,
+        deep: Object<'a>,
+        #[serde(default)]
+        absent: f32,
+    }
+    let text = r#"{"request_id":"r1","se\u0065d":42,"scale":null,"x":[{"y":"\ud800"}],
+        "size":[480,832],"modes":["\u004fff",{"Range":[1,-1]}],"\ud800":{},
+        "extra":[NaN, "\ud800"],"deep":{"a":1e2}}"#;
+    let value = Value::parse(text.as_bytes()).unwrap();
+    let request: Request<'_> = none(|| value.deserialize()).unwrap();
+    assert_eq!((request.seed, request.size), (42, (480, 832)));
+    assert_eq!(request.modes, [Mode::Off, Mode::Range(1, -1)]);
+
+    let mut buffer = [0; 512];
+    none(|| {
+        let scalars = Serialized(&request);
+        let length = encoded_len(NO_TENSORS, &scalars).unwrap();
+        let metadata = encode_into(NO_TENSORS, &scalars, &mut buffer).unwrap();
+        assert_eq!(metadata.len(), length);
+        assert!(metadata.ends_with(br#"NaN, "\ud800"],"deep":{"a":1e2},"absent":0.0}}"#));
+        assert!(encode_into(NO_TENSORS, &scalars, &mut [0; 64]).is_err());
+
+        // Nor to fail, and say why.
+        let error = value.deserialize::<[Mode; 2]>().unwrap_err();
+        assert!(show(error) > 0 && show(error.kind()) > 0);
+        let error = value.as_object().unwrap().field("modes").unwrap();
+        let error = error.deserialize::<(Mode, u8)>().unwrap_err();
+        assert!(show(error) > 0);
+        assert!(encoded_len(NO_TENSORS, &Serialized(request.modes.as_slice())).is_err());
+    });
+}
+
 /// Text in a buffer on the stack.
 struct Text {
     bytes: [u8; 128],

@@ -16,6 +16,7 @@
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
+//! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
 //! | [`differential`] | a [`case`] | fast path = general path; verdict and result = [`naive`]; serde_json and simd-json where their grammars agree |
 
 #![allow(unreachable_pub, dead_code, clippy::missing_panics_doc)]
@@ -28,6 +29,8 @@ pub mod json;
 pub mod naive;
 pub mod roundtrip;
 pub mod scalars;
+#[cfg(feature = "serde")]
+pub mod serde;
 pub mod tree;
 
 /// What a fuzzer calls, input by input.
@@ -40,4 +43,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("json", json::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
+    #[cfg(feature = "serde")]
+    ("serde", serde::run),
 ];

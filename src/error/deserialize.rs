@@ -59,8 +59,9 @@ impl DeserializeError {
 
     /// Where the innermost value that it is about starts: a byte of the document it was read from.
     ///
-    /// For a missing field it is the object. It is 0 for an error that a
-    /// `Deserialize` implementation made and that no value was read for.
+    /// For a missing field it is the object, for a duplicate one the second
+    /// key. It is 0 for an error that a `Deserialize` implementation made and
+    /// that no value was read for.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset.unwrap_or_default()

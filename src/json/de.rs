@@ -1,7 +1,9 @@
 //! Values into the caller's own types, through serde.
 //!
-//! The text is walked once, in the order of the wire, and nothing is allocated
-//! that the target type does not hold.
+//! The text is walked once, in the order of the wire, so the cost is linear in
+//! its length; only a type that swallows the error of what is inside it makes
+//! for a second walk, over its own value. Nothing is allocated that the target
+//! type does not hold, but for a long string with escapes on its way there.
 //!
 //! | JSON | Rust |
 //! |---|---|
@@ -20,21 +22,21 @@
 mod access;
 mod key;
 mod raw;
-
-use core::cell::Cell;
+mod text;
 
 use serde::de::{self, Error as _, Visitor};
 
 use super::cursor::{Cursor, NonFinite};
-use super::{Object, Str, Value, ValueType};
+use super::{Object, Value, ValueType};
 use crate::Limits;
 use crate::error::{
     DecodeError, DeserializeError, DeserializeErrorKind, ValueError, ValueErrorKind,
 };
-use access::Container;
+use access::{Container, Keys};
 use key::KeyDeserializer;
 use raw::RawValue;
 pub(super) use raw::TOKEN;
+use text::Text;
 
 impl<'a> Value<'a> {
     /// Reads the value as a type of the caller's.
@@ -45,14 +47,13 @@ impl<'a> Value<'a> {
     /// nearest `f64`. A float token past `f64::MAX` is infinite, as it is to
     /// Python, and one past `f32::MAX` does not go into an `f32`.
     ///
-    /// Of several members with one key, a struct takes the last, as Python
-    /// does, for its first 128 fields. To find out which is the last, the type is
-    /// deserialized a second time if the first failed. It is not so where serde buffers the object first, which is where
-    /// `flatten`, `untagged` or `tag` is used: there it is
-    /// [`DuplicateField`](DeserializeErrorKind::DuplicateField).
+    /// A map takes the last of several members with one key, as Python does. A
+    /// struct refuses them with
+    /// [`DuplicateField`](DeserializeErrorKind::DuplicateField), unless it does
+    /// not know the key; [`Object::get`] finds the last.
     ///
-    /// Without the feature `alloc`, a string that has escapes goes through a
-    /// buffer of 256 bytes.
+    /// A string that has escapes is decoded into 256 bytes on the stack. A
+    /// longer one is allocated, or, without the feature `alloc`, refused.
     ///
     /// The stack grows with the nesting of the *value*, which is at most 128 levels.
     ///
@@ -88,23 +89,11 @@ impl<'a> Value<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn deserialize<T: de::Deserialize<'a>>(&self) -> Result<T, DeserializeError> {
-        let pass = Pass::new(Duplicates::Unexpected);
-        let result = self.deserialize_in(&pass);
-        if result.is_ok() && !pass.failed.get() {
-            return result;
-        }
-        // What failed may be the first value of a key that is given twice.
-        self.deserialize_in(&Pass::new(Duplicates::LastWins))
-    }
-
-    fn deserialize_in<T: de::Deserialize<'a>>(&self, pass: &Pass) -> Result<T, DeserializeError> {
-        let mut cursor = Cursor::new(self.text);
-        T::deserialize(Deserializer {
-            cursor: &mut cursor,
-            base: self.offset,
-            pass,
-        })
-        .map_err(|error| error.at(self.offset))
+        let mut reader = Reader::new(*self);
+        let deserializer = Deserializer {
+            reader: &mut reader,
+        };
+        T::deserialize(deserializer).map_err(|error| error.at(self.offset))
     }
 
     fn as_f32(&self) -> Result<f32, ValueError> {
@@ -142,53 +131,49 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What happens to a struct's key that is given twice.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Duplicates {
-    /// The first place of a key gets its last value, the other places nothing.
-    ///
-    /// Finding the last value is a walk over the rest of the object. It is made
-    /// once per field of the type, so the work stays linear in the text.
-    LastWins,
-    /// It fails, and so is seen to need the other way.
-    Unexpected,
-}
-
-/// One attempt to deserialize.
+/// A walk over a text whose syntax was checked before.
 #[derive(Debug)]
-struct Pass {
-    duplicates: Duplicates,
-    /// Whether anything failed. Kept apart from the result, as a type may swallow an error.
-    failed: Cell<bool>,
-    /// How many containers have been opened and not read to their end.
-    open: Cell<usize>,
-}
-
-impl Pass {
-    const fn new(duplicates: Duplicates) -> Self {
-        Self {
-            duplicates,
-            failed: Cell::new(false),
-            open: Cell::new(0),
-        }
-    }
-}
-
-/// Takes one value off a text whose syntax was checked before.
-struct Deserializer<'c, 'a> {
-    cursor: &'c mut Cursor<'a>,
+struct Reader<'a> {
+    cursor: Cursor<'a>,
     /// Where the cursor's text starts in the document.
     base: usize,
-    pass: &'c Pass,
+    /// How many containers have been opened and not read to their end.
+    open: usize,
 }
 
-impl<'c, 'a> Deserializer<'c, 'a> {
+impl<'a> Reader<'a> {
+    const fn new(value: Value<'a>) -> Self {
+        Self {
+            cursor: Cursor::new(value.text),
+            base: value.offset,
+            open: 0,
+        }
+    }
+
     fn offset(&self) -> usize {
         self.base.saturating_add(self.cursor.offset())
     }
 
+    /// Goes past one value.
+    fn skip(&mut self) -> Result<(), DeserializeError> {
+        self.cursor
+            .skip_value(0, &Limits::new(), NonFinite::Accept)
+            .map_err(checked_before)
+    }
+}
+
+/// Takes one value off a text.
+struct Deserializer<'r, 'a> {
+    reader: &'r mut Reader<'a>,
+}
+
+impl<'r, 'a> Deserializer<'r, 'a> {
+    fn offset(&self) -> usize {
+        self.reader.offset()
+    }
+
     fn value_type(&self) -> Result<ValueType, DeserializeError> {
-        self.cursor.peek_type().map_err(checked_before)
+        self.reader.cursor.peek_type().map_err(checked_before)
     }
 
     fn wrong_type(&self, expected: ValueType) -> DeserializeError {
@@ -204,9 +189,9 @@ impl<'c, 'a> Deserializer<'c, 'a> {
     /// Takes the value as it stands.
     fn take(self) -> Result<Value<'a>, DeserializeError> {
         let offset = self.offset();
-        let start = self.cursor.offset();
-        skip(self.cursor)?;
-        Ok(Value::new(self.cursor.text_since(start), offset))
+        let start = self.reader.cursor.offset();
+        self.reader.skip()?;
+        Ok(Value::new(self.reader.cursor.text_since(start), offset))
     }
 
     fn take_text(self) -> Result<Text<'a>, DeserializeError> {
@@ -214,11 +199,11 @@ impl<'c, 'a> Deserializer<'c, 'a> {
             return Err(self.wrong_type(ValueType::String));
         }
         let offset = self.offset();
-        let text = self.cursor.take_string().map_err(checked_before)?;
+        let text = self.reader.cursor.take_string().map_err(checked_before)?;
         Ok(Text::new(text, offset))
     }
 
-    fn open(self, open: u8, close: u8) -> Result<Container<'c, 'a>, DeserializeError> {
+    fn open(self, open: u8, close: u8) -> Result<Container<'r, 'a>, DeserializeError> {
         Container::open(self, open, close)
     }
 
@@ -229,14 +214,13 @@ impl<'c, 'a> Deserializer<'c, 'a> {
         Ok(value)
     }
 
-    /// `fields` are the keys that a struct takes once; a map has none.
     fn visit_object<V: Visitor<'a>>(
         self,
-        fields: &'static [&'static str],
+        keys: Keys,
         visitor: V,
     ) -> Result<V::Value, DeserializeError> {
         let mut container = self.open(b'{', b'}')?;
-        let value = visitor.visit_map(container.members(fields))?;
+        let value = container.visit_members(keys, visitor)?;
         container.finish()?;
         Ok(value)
     }
@@ -259,7 +243,7 @@ impl<'a> de::Deserializer<'a> for Deserializer<'_, 'a> {
             ValueType::Bool => self.deserialize_bool(visitor),
             ValueType::Null => self.deserialize_unit(visitor),
             ValueType::Number => visit_number(self.take()?, visitor),
-            ValueType::Object => self.visit_object(&[], visitor),
+            ValueType::Object => self.visit_object(Keys::All, visitor),
             ValueType::String => self.take_text()?.visit(visitor),
         }
     }
@@ -386,7 +370,7 @@ impl<'a> de::Deserializer<'a> for Deserializer<'_, 'a> {
 
     fn deserialize_map<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
         match self.value_type()? {
-            ValueType::Object => self.visit_object(&[], visitor),
+            ValueType::Object => self.visit_object(Keys::All, visitor),
             _ => Err(self.wrong_type(ValueType::Object)),
         }
     }
@@ -394,12 +378,12 @@ impl<'a> de::Deserializer<'a> for Deserializer<'_, 'a> {
     fn deserialize_struct<V: Visitor<'a>>(
         self,
         _name: &'static str,
-        fields: &'static [&'static str],
+        _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeserializeError> {
         match self.value_type()? {
             ValueType::Array => self.visit_array(visitor),
-            ValueType::Object => self.visit_object(fields, visitor),
+            ValueType::Object => self.visit_object(Keys::Known, visitor),
             _ => Err(self.wrong_type(ValueType::Object)),
         }
     }
@@ -428,7 +412,7 @@ impl<'a> de::Deserializer<'a> for Deserializer<'_, 'a> {
         self,
         visitor: V,
     ) -> Result<V::Value, DeserializeError> {
-        skip(self.cursor)?;
+        self.reader.skip()?;
         visitor.visit_unit()
     }
 }
@@ -454,74 +438,11 @@ fn visit_number<'a, V: Visitor<'a>>(
     visitor.visit_f64(value.as_f64()?)
 }
 
-/// A string, and where it stands.
-#[derive(Clone, Copy, Debug)]
-struct Text<'a> {
-    text: Str<'a>,
-    offset: usize,
-}
-
-impl<'a> Text<'a> {
-    const fn new(text: Str<'a>, offset: usize) -> Self {
-        Self {
-            text: text.at(offset),
-            offset,
-        }
-    }
-
-    fn visit<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        match self.text.as_plain() {
-            Some(text) => visitor.visit_borrowed_str(text),
-            None => self.visit_unescaped(visitor),
-        }
-    }
-
-    fn visit_bytes<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        match self.text.as_plain() {
-            Some(text) => visitor.visit_borrowed_bytes(text.as_bytes()),
-            None => self.visit_unescaped(visitor),
-        }
-    }
-
-    #[cfg(feature = "alloc")]
-    fn visit_unescaped<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        visitor.visit_string(self.text.to_cow()?.into_owned())
-    }
-
-    // Not inlined, so that the recursion over containers does not hold the buffer.
-    #[cfg(not(feature = "alloc"))]
-    #[inline(never)]
-    fn visit_unescaped<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
-        visitor.visit_str(self.text.copy_to(&mut [0; SCRATCH_BYTES])?)
-    }
-
-    /// Whether [`visit`](Self::visit) can give it to anybody.
-    fn is_visitable(&self) -> bool {
-        match self.text.decoded_len() {
-            Ok(len) => {
-                cfg!(feature = "alloc") || self.text.as_plain().is_some() || len <= SCRATCH_BYTES
-            }
-            Err(_) => false,
-        }
-    }
-}
-
-/// Goes past one value.
-fn skip(cursor: &mut Cursor<'_>) -> Result<(), DeserializeError> {
-    cursor
-        .skip_value(0, &Limits::new(), NonFinite::Accept)
-        .map_err(checked_before)
-}
-
 /// The syntax of a value is checked before there is a `Value`, so this is not reached.
 #[cold]
 fn checked_before(error: DecodeError) -> DeserializeError {
     DeserializeError::custom(error)
 }
-
-/// Room for an unescaped string where nothing is allocated: names and
-/// enumerations, not prose, and little next to the rest of a stack.
-const SCRATCH_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests;

@@ -24,23 +24,25 @@ use serde::ser::{self, Error as _, Serialize};
 
 use super::de::TOKEN;
 use super::writer::Writer;
+use super::{Value, ValueType};
 use crate::error::EncodeError;
 
-/// Writes `value` byte for byte as Python writes its equivalent.
+/// Writes `value`, an object, byte for byte as Python writes its equivalent.
 ///
 /// # Errors
 ///
-/// [`EncodeError::KeyType`] for a map's key that Python has no string for, and
-/// [`EncodeError::Serialize`] for what `value` itself fails with. What is in
-/// the writer then is a part of a text.
-pub(crate) fn put_serialize<T: Serialize + ?Sized>(
+/// [`EncodeError::ScalarsNotAnObject`], [`EncodeError::KeyType`] for a map's
+/// key that Python has no string for, and [`EncodeError::Serialize`] for what
+/// `value` itself fails with. What is in the writer then is a part of a text.
+pub(crate) fn put_scalars<T: Serialize + ?Sized>(
     writer: &mut Writer<'_>,
     value: &T,
 ) -> Result<(), EncodeError> {
-    value.serialize(Serializer {
-        writer,
-        place: Place::Value,
-    })
+    value.serialize(Serializer::new(writer, Place::Scalars))
+}
+
+fn put_value<T: Serialize + ?Sized>(writer: &mut Writer<'_>, value: &T) -> Result<(), EncodeError> {
+    value.serialize(Serializer::new(writer, Place::Value))
 }
 
 impl ser::Error for EncodeError {
@@ -50,42 +52,79 @@ impl ser::Error for EncodeError {
 }
 
 /// Where a text is written to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
     /// A map's key, so that what is no string is put in quotes.
     Key,
-    /// The inside of a [`raw::Content`], which asks twice whether it is read by
-    /// humans and is told two different things.
-    Raw(Cell<bool>),
+    /// The whole of `scalar_fields`, which is an object and nothing else.
+    Scalars,
     Value,
 }
 
 struct Serializer<'w, 'b> {
     writer: &'w mut Writer<'b>,
     place: Place,
+    /// Set inside what calls itself a [`Value`]: strings there are JSON text,
+    /// and [`raw::Content`] asks twice whether it is read by humans and is told
+    /// two different things.
+    raw: Option<Cell<bool>>,
 }
 
 impl<'w, 'b> Serializer<'w, 'b> {
+    const fn new(writer: &'w mut Writer<'b>, place: Place) -> Self {
+        Self {
+            writer,
+            place,
+            raw: None,
+        }
+    }
+
+    /// Refuses what is no object where only an object can be.
+    fn check_not_scalars(&self) -> Result<(), EncodeError> {
+        match self.place {
+            Place::Scalars => Err(EncodeError::ScalarsNotAnObject),
+            Place::Key | Place::Value => Ok(()),
+        }
+    }
+
     /// Writes what is no string, and as a key is made one.
-    fn put_scalar(self, put: impl FnOnce(&mut Writer<'b>)) {
-        let quote: &[u8] = if self.is_key() { b"\"" } else { b"" };
+    fn put_scalar(self, put: impl FnOnce(&mut Writer<'b>)) -> Result<(), EncodeError> {
+        self.check_not_scalars()?;
+        let quote: &[u8] = match self.place {
+            Place::Key => b"\"",
+            Place::Scalars | Place::Value => b"",
+        };
         self.writer.put_raw(quote);
         put(self.writer);
         self.writer.put_raw(quote);
+        Ok(())
     }
 
-    const fn is_key(&self) -> bool {
-        matches!(self.place, Place::Key)
+    /// Writes JSON text as it stands.
+    ///
+    /// It is checked again, as any type can take the name of a [`Value`].
+    fn put_text(self, text: &str) -> Result<(), EncodeError> {
+        let value = Value::parse(text.as_bytes()).map_err(EncodeError::custom)?;
+        if value.value_type() != ValueType::Object {
+            self.check_not_scalars()?;
+        }
+        self.writer.put_value(value);
+        Ok(())
     }
 
     /// Writes the start of an array or object, which no key can be.
     fn open(self, open: &[u8], close: &'static [u8]) -> Result<Container<'w, 'b>, EncodeError> {
-        if self.is_key() {
+        if self.place == Place::Key {
             return Err(EncodeError::KeyType);
+        }
+        if open == b"[" {
+            self.check_not_scalars()?;
         }
         self.writer.put_raw(open);
         Ok(Container {
             writer: self.writer,
             empty: true,
+            awaits_value: false,
             close,
         })
     }
@@ -108,8 +147,7 @@ impl<'w, 'b> Serializer<'w, 'b> {
 macro_rules! integers {
     ($($serialize:ident $type:ty => $put:ident,)*) => {$(
         fn $serialize(self, value: $type) -> Result<(), EncodeError> {
-            self.put_scalar(|writer| writer.$put(value.into()));
-            Ok(())
+            self.put_scalar(|writer| writer.$put(value.into()))
         }
     )*};
 }
@@ -126,8 +164,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     type SerializeStructVariant = Container<'w, 'b>;
 
     fn serialize_bool(self, value: bool) -> Result<(), EncodeError> {
-        self.put_scalar(|writer| writer.put_bool(value));
-        Ok(())
+        self.put_scalar(|writer| writer.put_bool(value))
     }
 
     integers! {
@@ -150,10 +187,11 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn serialize_str(self, value: &str) -> Result<(), EncodeError> {
-        match self.place {
-            Place::Raw(_) => self.writer.put_raw(value.as_bytes()),
-            Place::Key | Place::Value => self.writer.put_str(value.into()),
+        if self.raw.is_some() {
+            return self.put_text(value);
         }
+        self.check_not_scalars()?;
+        self.writer.put_str(value.into());
         Ok(())
     }
 
@@ -170,8 +208,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn serialize_unit(self) -> Result<(), EncodeError> {
-        self.put_scalar(Writer::put_null);
-        Ok(())
+        self.put_scalar(Writer::put_null)
     }
 
     fn serialize_unit_struct(self, _name: &'static str) -> Result<(), EncodeError> {
@@ -192,13 +229,12 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
         name: &'static str,
         value: &T,
     ) -> Result<(), EncodeError> {
-        if name == TOKEN && !self.is_key() {
-            return value.serialize(Serializer {
-                writer: self.writer,
-                place: Place::Raw(Cell::new(true)),
-            });
-        }
-        value.serialize(self)
+        let raw = if name == TOKEN && self.place != Place::Key {
+            Some(Cell::new(true))
+        } else {
+            self.raw
+        };
+        value.serialize(Serializer { raw, ..self })
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -209,7 +245,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
         value: &T,
     ) -> Result<(), EncodeError> {
         let container = self.open_variant(variant, b"", b"}")?;
-        put_serialize(container.writer, value)?;
+        put_value(container.writer, value)?;
         container.close()
     }
 
@@ -262,6 +298,7 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Result<(), EncodeError> {
+        self.check_not_scalars()?;
         self.writer.put_raw(b"\"");
         write!(Escape(self.writer), "{value}").map_err(EncodeError::custom)?;
         self.writer.put_raw(b"\"");
@@ -269,9 +306,9 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
     }
 
     fn is_human_readable(&self) -> bool {
-        match &self.place {
-            Place::Raw(answer) => answer.replace(!answer.get()),
-            Place::Key | Place::Value => true,
+        match &self.raw {
+            Some(answer) => answer.replace(!answer.get()),
+            None => true,
         }
     }
 }
@@ -280,6 +317,8 @@ impl<'w, 'b> ser::Serializer for Serializer<'w, 'b> {
 struct Container<'w, 'b> {
     writer: &'w mut Writer<'b>,
     empty: bool,
+    /// A map's key is written, its value is not.
+    awaits_value: bool,
     close: &'static [u8],
 }
 
@@ -293,7 +332,7 @@ impl Container<'_, '_> {
 
     fn put_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
         self.put_comma();
-        put_serialize(self.writer, value)
+        put_value(self.writer, value)
     }
 
     fn put_member<T: Serialize + ?Sized>(
@@ -304,7 +343,7 @@ impl Container<'_, '_> {
         self.put_comma();
         self.writer.put_str(key.into());
         self.writer.put_raw(b":");
-        put_serialize(self.writer, value)
+        put_value(self.writer, value)
     }
 
     fn close(self) -> Result<(), EncodeError> {
@@ -363,24 +402,31 @@ structs! {
     SerializeStructVariant,
 }
 
+/// Keys and values in turn, whatever a type calls: what is written is to be an object.
 impl ser::SerializeMap for Container<'_, '_> {
     type Ok = ();
     type Error = EncodeError;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), EncodeError> {
+        if core::mem::replace(&mut self.awaits_value, true) {
+            return Err(EncodeError::Serialize);
+        }
         self.put_comma();
-        key.serialize(Serializer {
-            writer: self.writer,
-            place: Place::Key,
-        })
+        key.serialize(Serializer::new(self.writer, Place::Key))
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
+        if !core::mem::take(&mut self.awaits_value) {
+            return Err(EncodeError::Serialize);
+        }
         self.writer.put_raw(b":");
-        put_serialize(self.writer, value)
+        put_value(self.writer, value)
     }
 
     fn end(self) -> Result<(), EncodeError> {
+        if self.awaits_value {
+            return Err(EncodeError::Serialize);
+        }
         self.close()
     }
 }
@@ -396,233 +442,4 @@ impl fmt::Write for Escape<'_, '_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json::Value;
-    use serde::Serialize;
-    use std::collections::BTreeMap;
-    use std::string::String;
-    use std::vec::Vec;
-    use std::{format, vec};
-
-    fn try_written<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> {
-        let mut counter = Writer::new(&mut []);
-        put_serialize(&mut counter, value)?;
-        let mut buffer = vec![0xa5; counter.len()];
-        let mut writer = Writer::new(&mut buffer);
-        put_serialize(&mut writer, value)?;
-        let text = writer.finish().unwrap();
-        assert_eq!(
-            text.len(),
-            text.iter().filter(|byte| byte.is_ascii()).count()
-        );
-        Ok(String::from_utf8(text.to_vec()).unwrap())
-    }
-
-    fn written<T: Serialize + ?Sized>(value: &T) -> String {
-        try_written(value).unwrap()
-    }
-
-    #[derive(Serialize)]
-    enum Guidance {
-        Off,
-        Scale(f64),
-        Range(i8, u8),
-        Schedule {
-            from: u32,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            to: Option<u32>,
-        },
-    }
-
-    #[derive(Serialize)]
-    struct Unit;
-
-    #[derive(Serialize)]
-    struct Newtype(u8);
-
-    #[derive(Serialize)]
-    struct Pair(u8, ());
-
-    #[derive(Serialize)]
-    struct Sampling<'a> {
-        request_id: &'a str,
-        #[serde(rename = "größe")]
-        sizes: [(u16, u16); 2],
-        guidance: Vec<Guidance>,
-        none: Option<u8>,
-        units: (Unit, (), Newtype, Pair),
-    }
-
-    #[test]
-    fn structs_are_written_as_python_writes_dicts() {
-        let sampling = Sampling {
-            request_id: "wan/\"1\"\n\u{7f}é😀",
-            sizes: [(480, 832), (0, 65535)],
-            guidance: vec![
-                Guidance::Off,
-                Guidance::Scale(7.5),
-                Guidance::Range(-128, 255),
-                Guidance::Schedule {
-                    from: 1,
-                    to: Some(2),
-                },
-                Guidance::Schedule { from: 1, to: None },
-            ],
-            none: None,
-            units: (Unit, (), Newtype(7), Pair(8, ())),
-        };
-        let expected = concat!(
-            r#"{"request_id":"wan/\"1\"\n\u007f\u00e9\ud83d\ude00","#,
-            r#""gr\u00f6\u00dfe":[[480,832],[0,65535]],"#,
-            r#""guidance":["Off",{"Scale":7.5},{"Range":[-128,255]},"#,
-            r#"{"Schedule":{"from":1,"to":2}},{"Schedule":{"from":1}}],"#,
-            r#""none":null,"units":[null,null,7,[8,null]]}"#
-        );
-        assert_eq!(written(&sampling), expected);
-    }
-
-    #[test]
-    fn numbers_are_written_as_python_writes_them() {
-        let floats = [
-            5.0,
-            -0.0,
-            1e16,
-            1e-5,
-            0.0001,
-            1.0 / 3.0,
-            f64::NAN,
-            f64::INFINITY,
-            -f64::INFINITY,
-        ];
-        assert_eq!(
-            written(&floats),
-            "[5.0,-0.0,1e+16,1e-05,0.0001,0.3333333333333333,NaN,Infinity,-Infinity]"
-        );
-        // json.dumps([float(numpy.float32(x)) for x in (0.1, 7.5, 1e-10, 3.4028235e38)])
-        let narrow = [0.1_f32, 7.5, 1e-10, f32::MAX, f32::NAN];
-        assert_eq!(
-            written(&narrow),
-            "[0.10000000149011612,7.5,1.000000013351432e-10,3.4028234663852886e+38,NaN]"
-        );
-        let integers = (u128::MAX, i128::MIN, u64::MAX, i64::MIN, -1_i8, 0_u16);
-        assert_eq!(
-            written(&integers),
-            "[340282366920938463463374607431768211455,-170141183460469231731687303715884105728,\
-             18446744073709551615,-9223372036854775808,-1,0]"
-        );
-    }
-
-    /// A map of one key, so that a float can be one.
-    struct Key<K>(K);
-
-    impl<K: Serialize> Serialize for Key<K> {
-        fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_map([(&self.0, ())])
-        }
-    }
-
-    #[test]
-    fn keys_become_the_strings_that_python_makes_of_them() {
-        assert_eq!(written(&Key(1)), r#"{"1":null}"#);
-        assert_eq!(
-            written(&Key(i128::MIN)),
-            format!(r#"{{"{}":null}}"#, i128::MIN)
-        );
-        assert_eq!(written(&Key(1.5)), r#"{"1.5":null}"#);
-        assert_eq!(
-            written(&Key(1e16_f32)),
-            r#"{"1.0000000272564224e+16":null}"#
-        );
-        assert_eq!(written(&Key(f64::NAN)), r#"{"NaN":null}"#);
-        assert_eq!(written(&Key(-f64::INFINITY)), r#"{"-Infinity":null}"#);
-        assert_eq!(written(&Key(true)), r#"{"true":null}"#);
-        assert_eq!(written(&Key(None::<u8>)), r#"{"null":null}"#);
-        assert_eq!(written(&Key(Some(3))), r#"{"3":null}"#);
-        assert_eq!(written(&Key(Newtype(3))), r#"{"3":null}"#);
-        assert_eq!(written(&Key('é')), r#"{"\u00e9":null}"#);
-        assert_eq!(written(&Key("a\nb")), r#"{"a\nb":null}"#);
-        assert_eq!(written(&Key(Guidance::Off)), r#"{"Off":null}"#);
-        let value = Value::parse(br#""\u0041""#).unwrap();
-        assert_eq!(written(&Key(value)), r#"{"A":null}"#);
-        for result in [
-            try_written(&Key([1])),
-            try_written(&Key(Guidance::Scale(1.0))),
-            try_written(&Key(BTreeMap::<u8, u8>::new())),
-            try_written(&Key(Value::parse(b"[]").unwrap())),
-        ] {
-            assert_eq!(result, Err(EncodeError::KeyType));
-        }
-    }
-
-    #[test]
-    fn maps_keep_their_order() {
-        let map = BTreeMap::from([("b", vec![1]), ("a", vec![]), ("c\u{1f}", vec![2, 3])]);
-        assert_eq!(written(&map), r#"{"a":[],"b":[1],"c\u001f":[2,3]}"#);
-        assert_eq!(written(&BTreeMap::<u8, u8>::new()), "{}");
-    }
-
-    #[test]
-    fn bytes_are_an_array_and_displayed_things_a_string() {
-        struct Bytes;
-        impl Serialize for Bytes {
-            fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_bytes(&[0, 255])
-            }
-        }
-        struct Shown(&'static str);
-        impl Serialize for Shown {
-            fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(&format_args!("{}\"{:04}", self.0, 7))
-            }
-        }
-        assert_eq!(written(&(Bytes, Shown("é"))), r#"[[0,255],"\u00e9\"0007"]"#);
-        assert_eq!(written(&Key(Shown(""))), r#"{"\"0007":null}"#);
-        assert_eq!(try_written(&Key(Bytes)), Err(EncodeError::KeyType));
-    }
-
-    #[test]
-    fn what_refuses_is_refused() {
-        struct Refuses;
-        impl Serialize for Refuses {
-            fn serialize<S: ser::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-                Err(S::Error::custom("no"))
-            }
-        }
-        assert_eq!(try_written(&[Refuses]), Err(EncodeError::Serialize));
-    }
-
-    #[test]
-    fn plain_documents_are_written_as_serde_json_writes_them() {
-        let text =
-            r#"{"a":[1,-2,3.5,"x\n\"\\",true,null,{}],"b":{"c":[]},"d":18446744073709551615}"#;
-        let value: serde_json::Value = serde_json::from_str(text).unwrap();
-        assert_eq!(written(&value), serde_json::to_string(&value).unwrap());
-    }
-
-    #[test]
-    fn what_python_wrote_is_written_again() {
-        // Random bits, random fractions and powers of ten.
-        let floats = concat!(
-            "[-1.989032661366619e+244,7.761117632285041e+178,3.980498358697587e-249,",
-            "-1.5432835417340557e+88,1.3647584518757569e-192,-1.3701135617873088e-206,",
-            "-1.7160537630466207e+197,6.294675241195386e-44,1.0613447212142254e-202,",
-            "4.708325160387546e+207,6.387016158513563e-12,-9.973130378568733e-246,",
-            "8.779753225680271e-236,-5.795503248498993e-228,-5.988180159386011e+243,",
-            "4.6678633181812096e-36,-8.441872792105456e-239,1.9015657400796622e-144,",
-            "-711.4898332851249,-764.4155238432633,-383.03635179613127,632.2527182400629,",
-            "-638.547240152125,163.20032732493246,1e-07,1e-05,0.0001,1.0,1000000000000000.0,",
-            "1e+16,1e+22,1.0000000000000001e+23]"
-        );
-        let value = Value::parse(floats.as_bytes()).unwrap();
-        assert_eq!(written(&value.deserialize::<Vec<f64>>().unwrap()), floats);
-    }
-
-    #[test]
-    fn what_was_written_reads_back() {
-        let map = BTreeMap::from([(u32::MAX, f32::MIN_POSITIVE), (0, 0.1)]);
-        let text = written(&map);
-        let value = Value::parse(text.as_bytes()).unwrap();
-        assert_eq!(value.deserialize(), Ok(map));
-    }
-}
+mod tests;

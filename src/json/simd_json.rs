@@ -49,7 +49,9 @@ use core::mem;
 use ::simd_json::borrowed::Object;
 use ::simd_json::{BorrowedValue, Buffers, Node, StaticNode, Tape};
 
+use super::cursor::{Cursor, NonFinite};
 use super::{Value, ValueType};
+use crate::error::DecodeError;
 
 /// What made a value.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -143,37 +145,66 @@ fn from_tape<'b>(tape: &mut core::slice::Iter<'_, Node<'b>>) -> Option<BorrowedV
 }
 
 fn from_value(value: Value<'_>) -> BorrowedValue<'_> {
-    match value.value_type() {
+    // The syntax of a value was checked before, so that this never fails.
+    take_value(&mut Cursor::new(value.raw())).unwrap_or_default()
+}
+
+/// Takes one value off a text, all of which is walked once.
+fn take_value<'a>(cursor: &mut Cursor<'a>) -> Result<BorrowedValue<'a>, DecodeError> {
+    Ok(match cursor.peek_type()? {
         ValueType::Array => {
-            let elements = value.as_array().into_iter().flatten();
-            BorrowedValue::Array(Box::new(elements.map(from_value).collect()))
+            let mut array = Vec::new();
+            let mut more = open(cursor, b'[', b']')?;
+            while more {
+                array.push(take_value(cursor)?);
+                more = cursor.take_separator(b']')?;
+            }
+            BorrowedValue::Array(Box::new(array))
         }
-        ValueType::Bool => BorrowedValue::Static(StaticNode::Bool(value.as_bool() == Ok(true))),
-        ValueType::Null => BorrowedValue::Static(StaticNode::Null),
-        ValueType::Number => BorrowedValue::Static(from_number(value)),
+        ValueType::Bool => {
+            let value = cursor.take_prefix(b"true");
+            if !value {
+                cursor.take_literal(b"false")?;
+            }
+            BorrowedValue::Static(StaticNode::Bool(value))
+        }
+        ValueType::Null => {
+            cursor.take_literal(b"null")?;
+            BorrowedValue::Static(StaticNode::Null)
+        }
+        ValueType::Number => {
+            let (text, _) = cursor.take_number(NonFinite::Accept)?;
+            BorrowedValue::Static(from_number(text))
+        }
         ValueType::Object => {
             let mut object = Object::default();
-            for (key, value) in value.as_object().into_iter().flatten() {
-                object.insert(key.to_cow_lossy(), from_value(value));
+            let mut more = open(cursor, b'{', b'}')?;
+            while more {
+                let key = cursor.take_key()?.to_cow_lossy();
+                object.insert(key, take_value(cursor)?);
+                more = cursor.take_separator(b'}')?;
             }
             BorrowedValue::Object(Box::new(object))
         }
-        ValueType::String => {
-            let text = value.as_str().map(|text| text.to_cow_lossy());
-            BorrowedValue::String(text.unwrap_or_default())
-        }
-    }
+        ValueType::String => BorrowedValue::String(cursor.take_string()?.to_cow_lossy()),
+    })
 }
 
-fn from_number(value: Value<'_>) -> StaticNode {
-    let negative = value.raw().starts_with('-');
+/// Takes the start of a container, and says whether it has members.
+fn open(cursor: &mut Cursor<'_>, open: u8, close: u8) -> Result<bool, DecodeError> {
+    cursor.take_byte(open)?;
+    cursor.skip_whitespace();
+    Ok(!cursor.take_if(close))
+}
+
+fn from_number(text: &str) -> StaticNode {
+    let value = Value::new(text, 0);
+    let negative = text.starts_with('-');
     match (value.as_u64(), value.as_i64()) {
         (Ok(number), _) if !negative => StaticNode::U64(number),
         (_, Ok(number)) => StaticNode::I64(number),
-        _ => {
-            // Each number token is one that Rust parses.
-            StaticNode::F64(value.raw().parse().unwrap_or(f64::NAN))
-        }
+        // Each number token is one that Rust parses.
+        _ => StaticNode::F64(text.parse().unwrap_or(f64::NAN)),
     }
 }
 

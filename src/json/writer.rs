@@ -45,29 +45,10 @@ impl<'b> Writer<'b> {
     #[inline]
     pub(crate) fn put_raw(&mut self, bytes: &[u8]) {
         let end = self.len.saturating_add(bytes.len());
-        match self.buffer.get_mut(self.len..end) {
-            Some(room) => room.copy_from_slice(bytes),
-            None => self.fill_up(bytes),
+        if let Some(room) = self.buffer.get_mut(self.len..end) {
+            room.copy_from_slice(bytes);
         }
         self.len = end;
-    }
-
-    /// Writes the part of `bytes` that there is room for.
-    #[cold]
-    fn fill_up(&mut self, bytes: &[u8]) {
-        let room = self.buffer.get_mut(self.len..).unwrap_or_default();
-        for (slot, byte) in room.iter_mut().zip(bytes) {
-            *slot = *byte;
-        }
-    }
-
-    /// The byte at `offset` of the text, if it had room.
-    #[cfg(feature = "serde")]
-    pub(crate) fn byte_at(&self, offset: usize) -> Option<u8> {
-        self.buffer
-            .get(..self.len.min(self.buffer.len()))?
-            .get(offset)
-            .copied()
     }
 
     pub(crate) fn put_bool(&mut self, value: bool) {

@@ -2,7 +2,7 @@
 
 use crate::error::EncodeError;
 #[cfg(feature = "serde")]
-use crate::json::ser::put_serialize;
+use crate::json::ser::put_scalars;
 use crate::json::writer::Writer;
 use crate::json::{Object, Str, Value};
 
@@ -323,32 +323,22 @@ pub struct Serialized<T>(pub T);
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize> private::ScalarFields for Serialized<T> {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
-        let start = writer.len();
-        put_serialize(writer, &self.0)?;
-        let mut first = writer.byte_at(start);
-        if first.is_none() {
-            // Without room for it, only the length was found out.
-            let mut room = [0];
-            let mut probe = Writer::new(&mut room);
-            put_serialize(&mut probe, &self.0)?;
-            first = probe.byte_at(0);
-        }
-        if first == Some(b'{') {
-            Ok(())
-        } else {
-            Err(EncodeError::ScalarsNotAnObject)
-        }
+        put_scalars(writer, &self.0)
     }
 }
 
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize> ScalarFields for Serialized<T> {}
 
-#[cfg(all(test, feature = "serde", feature = "alloc"))]
+#[cfg(test)]
+#[cfg(all(feature = "serde", feature = "alloc"))]
 mod tests {
     use super::*;
     use crate::message::{NO_TENSORS, encode_into, encode_to_vec, encoded_len};
+    use serde::Serialize;
     use std::collections::BTreeMap;
+    use std::string::String;
+    use std::vec::Vec;
 
     #[test]
     fn only_one_object_serializes_to_scalars() {
@@ -366,6 +356,93 @@ mod tests {
         let result = encode_into(NO_TENSORS, &Serialized("{"), &mut buffer);
         assert_eq!(result.map(|text| text.len()), refused);
         assert!(!buffer.contains(&b'{'));
+    }
+
+    #[derive(Serialize)]
+    struct Newtype<T>(T);
+
+    #[derive(Serialize)]
+    struct Unit;
+
+    #[derive(Serialize)]
+    struct Pair(u8, u8);
+
+    #[derive(Serialize)]
+    struct Request {
+        seed: u8,
+    }
+
+    #[derive(Serialize)]
+    enum Reply {
+        Done,
+        Failed(&'static str),
+        At(u8, u8),
+        Late { by: u8 },
+    }
+
+    /// A string by way of its `Display`.
+    struct Shown;
+
+    impl Serialize for Shown {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str("{}")
+        }
+    }
+
+    /// What it writes, or which way it fails; without room for it as well.
+    fn scalars<T: Serialize>(value: T) -> Result<String, EncodeError> {
+        let scalars = Serialized(value);
+        let length = encoded_len(NO_TENSORS, &scalars);
+        let text = encode_to_vec(NO_TENSORS, &scalars);
+        assert_eq!(text.as_ref().map(Vec::len), length.as_ref().copied());
+        let text = String::from_utf8(text?).unwrap();
+        let scalars = text.strip_prefix(r#"{"tensor_descriptors":[],"scalar_fields":"#);
+        Ok(scalars.unwrap().strip_suffix('}').unwrap().into())
+    }
+
+    fn value(text: &str) -> Value<'_> {
+        Value::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_as_an_object_can_be_the_scalars() {
+        let map = || BTreeMap::from([("a", 1)]);
+        for (result, expected) in [
+            (scalars(map()), r#"{"a":1}"#),
+            (scalars(Some(map())), r#"{"a":1}"#),
+            (scalars(Newtype(Some(Newtype(map())))), r#"{"a":1}"#),
+            (scalars(Request { seed: 7 }), r#"{"seed":7}"#),
+            (scalars(Reply::Failed("x")), r#"{"Failed":"x"}"#),
+            (scalars(Reply::At(1, 2)), r#"{"At":[1,2]}"#),
+            (scalars(Reply::Late { by: 3 }), r#"{"Late":{"by":3}}"#),
+            (scalars(value(r#" {"a": 1e2} "#)), r#"{"a": 1e2}"#),
+            (scalars(Some(Newtype(value("{}")))), "{}"),
+        ] {
+            assert_eq!(result.as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_written_as_anything_else_cannot() {
+        for result in [
+            scalars(None::<Request>),
+            scalars(Some(1)),
+            scalars(Newtype(1.5)),
+            scalars(Newtype("{}")),
+            scalars(Unit),
+            scalars(Pair(1, 2)),
+            scalars((1, "a")),
+            scalars([Request { seed: 7 }]),
+            scalars(Reply::Done),
+            scalars('{'),
+            scalars(true),
+            scalars(Shown),
+            scalars(value("[{}]")),
+            scalars(value(r#""{}""#)),
+            scalars(Newtype(value("7"))),
+        ] {
+            assert_eq!(result, Err(EncodeError::ScalarsNotAnObject));
+        }
     }
 }
 

@@ -38,8 +38,11 @@ impl Serialize for Object<'_> {
 
 /// A value whose serializer may or may not be this crate's.
 ///
-/// What tells is [`Place::Raw`](super::Place::Raw), whose two answers to one question differ. No
-/// other serializer's do, and each other way of asking would already write.
+/// serde's data model has no integer past 128 bits, no lone surrogate and no
+/// spelling of a number, so this crate's serializer has to get the text where
+/// others get what it says; and of all that can be called on a serializer only
+/// `is_human_readable` does not use it up, so it is what tells the two apart:
+/// this crate's answers differ from one call to the next.
 pub(super) struct Content<'a>(Value<'a>);
 
 impl Serialize for Content<'_> {
@@ -120,7 +123,7 @@ impl fmt::Display for Text<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::ser::put_serialize;
+    use crate::json::ser::put_value;
     use crate::json::writer::Writer;
     use serde::Serialize;
     use std::format;
@@ -129,7 +132,7 @@ mod tests {
     fn written<T: Serialize + ?Sized>(value: &T) -> String {
         let mut buffer = [0; 512];
         let mut writer = Writer::new(&mut buffer);
-        put_serialize(&mut writer, value).unwrap();
+        put_value(&mut writer, value).unwrap();
         String::from_utf8(writer.finish().unwrap().to_vec()).unwrap()
     }
 
@@ -157,5 +160,20 @@ mod tests {
         assert_eq!(written(&[odd]), r#"[[NaN,"\ud800",1e999]]"#);
         let error = serde_json::to_string(&odd).unwrap_err().to_string();
         assert_eq!(error, "lone surrogate in a string");
+    }
+
+    #[test]
+    fn an_object_flattens_into_the_struct_around_it() {
+        #[derive(Serialize)]
+        struct Request<'a> {
+            seed: u8,
+            #[serde(flatten)]
+            rest: Object<'a>,
+        }
+        let rest = Value::parse(br#"{"a": [1.50, "\u00e9"]}"#).unwrap();
+        let rest = rest.as_object().unwrap();
+        let request = Request { seed: 7, rest };
+        let expected = r#"{"seed":7,"a":[1.5,"\u00e9"]}"#;
+        assert_eq!(written(&request), expected);
     }
 }
