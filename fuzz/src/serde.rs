@@ -362,7 +362,7 @@ fn lazy(value: Value<'_>) {
         let elements = elements.into_iter().flatten().map(place);
         assert!(elements.eq(lazy.b.iter().copied().map(place)));
         if let Some(text) = object.get("d") {
-            assert!(text.as_str().unwrap() == &*lazy.d);
+            assert!(text.as_str().unwrap() == *lazy.d);
         }
     }
     let written = scalars(&Serialized(&lazy)).unwrap();
