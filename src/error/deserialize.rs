@@ -51,13 +51,13 @@ impl DeserializeError {
         self
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     #[must_use]
     pub const fn kind(&self) -> DeserializeErrorKind {
         self.kind
     }
 
-    /// Where the innermost value that it is about starts: a byte of the document it was read from.
+    /// Returns where the innermost value that it is about starts: a byte of the document it was read from.
     ///
     /// For a missing field it is the object, for a duplicate one the second
     /// key. It is 0 for an error that a `Deserialize` implementation made and
@@ -158,7 +158,7 @@ impl DeserializeMessage {
         builder.message
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..usize::from(self.len)).unwrap_or_default();

@@ -90,7 +90,10 @@ impl<'a> Value<'a> {
         Self { text, offset }
     }
 
-    /// Checks that `bytes` is one JSON document as Python reads it.
+    /// Checks that `bytes` is one JSON document as Python reads it, however long it is.
+    ///
+    /// For a text of a peer's, [`Options::parse_json`](crate::message::Options::parse_json)
+    /// applies the caps.
     ///
     /// # Errors
     ///
@@ -99,7 +102,7 @@ impl<'a> Value<'a> {
     /// [`TrailingData`](crate::error::DecodeErrorKind::TrailingData), or
     /// [`DepthLimit`](crate::error::DecodeErrorKind::DepthLimit) past 128 levels.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::parse_document(bytes, NonFinite::Accept)
+        Self::parse_document(bytes, &Limits::new(), NonFinite::Accept)
     }
 
     /// Checks that `bytes` is one JSON document as RFC 8259 has it.
@@ -109,32 +112,36 @@ impl<'a> Value<'a> {
     /// As [`parse`](Self::parse), and
     /// [`NonFinite`](crate::error::DecodeErrorKind::NonFinite).
     pub fn parse_strict(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::parse_document(bytes, NonFinite::Refuse)
+        Self::parse_document(bytes, &Limits::new(), NonFinite::Refuse)
     }
 
-    fn parse_document(bytes: &'a [u8], non_finite: NonFinite) -> Result<Self, DecodeError> {
+    pub(crate) fn parse_document(
+        bytes: &'a [u8],
+        limits: &Limits,
+        non_finite: NonFinite,
+    ) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::from_bytes(bytes)?;
         cursor.skip_whitespace();
         let start = cursor.offset();
-        cursor.skip_value(0, &Limits::new(), non_finite)?;
+        cursor.skip_value(0, limits, non_finite)?;
         let value = Self::new(cursor.text_since(start), start);
         cursor.finish()?;
         Ok(value)
     }
 
-    /// The text, as it stands in the document.
+    /// Returns the text, as it stands in the document.
     #[must_use]
     pub const fn raw(&self) -> &'a str {
         self.text
     }
 
-    /// Where the text starts in the document, in bytes.
+    /// Returns where the text starts in the document, in bytes.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The type.
+    /// Returns the type.
     #[must_use]
     pub const fn value_type(&self) -> ValueType {
         match self.text.as_bytes() {
@@ -147,7 +154,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is `null`, which is not the same as absent.
+    /// Tells whether it is `null`, which is not the same as absent.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.value_type() == ValueType::Null
@@ -252,7 +259,7 @@ impl<'a> Value<'a> {
         Ok(Object::new(*self))
     }
 
-    /// Whether it is a number written without fraction and exponent.
+    /// Tells whether it is a number written without fraction and exponent.
     #[must_use]
     pub fn is_integer(&self) -> bool {
         let digits = self.text.strip_prefix('-').unwrap_or(self.text);

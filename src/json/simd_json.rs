@@ -77,7 +77,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader that has not allocated for a value yet.
+    /// Makes a reader that has not allocated for a value yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -56,13 +56,13 @@ impl<'a> Str<'a> {
         self.escaped
     }
 
-    /// The text as it stands: between the quotes for a string that was read.
+    /// Returns the text as it stands: between the quotes for a string that was read.
     #[must_use]
     pub const fn raw(&self) -> &'a str {
         self.text
     }
 
-    /// The text itself, if it holds no escapes.
+    /// Returns the text itself, if it holds no escapes.
     ///
     /// Python escapes everything that is not printable ASCII, so names and
     /// enumerations nearly always give `Some`.
@@ -71,7 +71,7 @@ impl<'a> Str<'a> {
         if self.escaped { None } else { Some(self.text) }
     }
 
-    /// The code points, a surrogate pair as one and a lone surrogate as itself.
+    /// Iterates over the code points, a surrogate pair as one and a lone surrogate as itself.
     #[must_use]
     pub const fn code_points(&self) -> CodePoints<'a> {
         CodePoints {
@@ -80,7 +80,7 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// The length of the text in bytes of UTF-8, without its escapes.
+    /// Returns the length of the text in bytes of UTF-8, without its escapes.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl<'a> Str<'a> {
             .map_err(|_| ValueError::new(ValueErrorKind::LoneSurrogate, self.offset))
     }
 
-    /// The text: borrowed if it holds no escapes.
+    /// Returns the text: borrowed if it holds no escapes.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// The text with U+FFFD in place of each lone surrogate.
+    /// Returns the text with U+FFFD in place of each lone surrogate.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn to_cow_lossy(&self) -> alloc::borrow::Cow<'a, str> {

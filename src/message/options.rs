@@ -4,7 +4,8 @@ use super::decode::{Message, Metadata};
 use super::storage::Storage;
 use crate::Limits;
 use crate::dtype::Generation;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::json::Value;
 use crate::json::cursor::NonFinite;
 
 /// What a decoder accepts: caps, dialect, dtypes.
@@ -24,7 +25,7 @@ use crate::json::cursor::NonFinite;
 /// assert_eq!(error.kind(), DecodeErrorKind::NonFinite);
 /// assert_eq!(error.offset(), 48);
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Options {
     limits: Limits,
     non_finite: NonFinite,
@@ -33,7 +34,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The default caps, Python's JSON, every dtype.
+    /// Returns the default caps, Python's JSON, every dtype.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -78,17 +79,25 @@ impl Options {
         self
     }
 
-    /// The caps.
+    /// Returns the caps.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Tells whether `NaN`, `Infinity` and `-Infinity` are refused among the scalars too.
+    #[must_use]
+    pub fn strict_json(&self) -> bool {
+        self.non_finite == NonFinite::Refuse
     }
 
     pub(crate) const fn non_finite(&self) -> NonFinite {
         self.non_finite
     }
 
-    pub(crate) const fn generation(&self) -> Generation {
+    /// Returns the newest generation of dtypes accepted.
+    #[must_use]
+    pub const fn generation(&self) -> Generation {
         self.generation
     }
 
@@ -109,6 +118,22 @@ impl Options {
         Message::decode_in(self, frames, storage.table())
     }
 
+    /// Checks that `bytes` is one JSON document, such as the payload of a control
+    /// message, within the caps on metadata and nesting.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeErrorKind::MetadataLimit`](crate::error::DecodeErrorKind::MetadataLimit),
+    /// and as [`Value::parse`] or, if so set, [`Value::parse_strict`].
+    pub fn parse_json<'a>(&self, bytes: &'a [u8]) -> Result<Value<'a>, DecodeError> {
+        let (limit, actual) = (self.limits.metadata_bytes(), bytes.len());
+        if actual > limit {
+            let kind = DecodeErrorKind::MetadataLimit { limit, actual };
+            return Err(DecodeError::new(kind, 0));
+        }
+        Value::parse_document(bytes, &self.limits, self.non_finite)
+    }
+
     /// Decodes the metadata frame alone; its payloads are attached when they are there.
     ///
     /// # Errors
@@ -126,5 +151,32 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_held_to_the_same_caps_as_metadata() {
+        let limits = Limits::new().with_metadata_bytes(8).with_depth(2);
+        let options = Options::new().with_limits(limits);
+        let kind = |options: &Options, text: &'static str| {
+            let result = options.parse_json(text.as_bytes());
+            result
+                .map(|value| value.raw())
+                .map_err(|error| error.kind())
+        };
+        assert_eq!(kind(&options, "[[1234]]"), Ok("[[1234]]"));
+        assert_eq!(kind(&options, " NaN"), Ok("NaN"));
+        let (limit, actual) = (8, 9);
+        let long = Err(DecodeErrorKind::MetadataLimit { limit, actual });
+        assert_eq!(kind(&options, "[[12345]]"), long);
+        let deep = Err(DecodeErrorKind::DepthLimit { limit: 2 });
+        assert_eq!(kind(&options, "[[[]]]"), deep);
+        let strict = options.with_strict_json(true);
+        assert!(strict.strict_json() && !options.strict_json());
+        assert_eq!(kind(&strict, "NaN"), Err(DecodeErrorKind::NonFinite));
     }
 }

@@ -30,7 +30,7 @@ pub struct Storage<const N: usize> {
 }
 
 impl<const N: usize> Storage<N> {
-    /// Empty storage.
+    /// Makes empty storage.
     #[must_use]
     pub const fn new() -> Self {
         Self {

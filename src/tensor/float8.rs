@@ -21,19 +21,19 @@ macro_rules! float8 {
         pub struct $name(u8);
 
         impl $name {
-            /// The number of these bits.
+            /// Makes the number of these bits.
             #[must_use]
             pub const fn from_bits(bits: u8) -> Self {
                 Self(bits)
             }
 
-            /// Its bits.
+            /// Returns its bits.
             #[must_use]
             pub const fn to_bits(self) -> u8 {
                 self.0
             }
 
-            /// Its value, which an `f32` holds exactly.
+            /// Returns its value, which an `f32` holds exactly.
             #[must_use]
             pub fn to_f32(self) -> f32 {
                 let to_f32: fn(u8) -> f32 = $to_f32;
