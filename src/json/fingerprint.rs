@@ -1,4 +1,8 @@
-//! A hash of names, the same in every spelling.
+//! A hash of names, the same in every spelling, and another for each key.
+//!
+//! A peer chooses the names, so the key is something that it does not know: where
+//! the memory lies that a message is decoded into. That is no secret worth the
+//! name, and needs to be none: names of one hash are told apart by their text.
 
 /// A hash that takes eight bytes at a time, wherever the text is cut.
 pub(crate) struct Fingerprint {
@@ -9,12 +13,8 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    pub(crate) const fn new() -> Self {
-        Self::with_key(0)
-    }
-
     /// Starts from a number that who writes the text does not know.
-    pub(crate) const fn with_key(key: u64) -> Self {
+    pub(crate) const fn new(key: u64) -> Self {
         Self {
             hash: key,
             window: 0,
@@ -55,9 +55,11 @@ impl Fingerprint {
     /// Takes eight bytes, after as many as are a multiple of eight.
     #[inline]
     pub(crate) fn mix(&mut self, word: u64) {
-        // The product spreads each bit upwards, the shift brings it down again.
-        let mixed = (self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash = mixed ^ (mixed >> 32);
+        // Both halves of the product, one folded onto the other: what the upper
+        // loses the lower has.
+        let product = u128::from(self.hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let folded = product ^ (product >> 64);
+        self.hash = u64::try_from(folded & u128::from(u64::MAX)).unwrap_or_default();
     }
 
     #[inline]

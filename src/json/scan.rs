@@ -135,8 +135,8 @@ pub(crate) const fn is_bare(byte: u8) -> bool {
 
 /// As [`plain_run`], with the fingerprint of the run, whose words are at hand.
 #[inline(always)]
-pub(crate) fn plain_run_hashed(bytes: &[u8]) -> (usize, u32) {
-    let mut fingerprint = Fingerprint::new();
+pub(crate) fn plain_run_hashed(bytes: &[u8], key: u64) -> (usize, u32) {
+    let mut fingerprint = Fingerprint::new(key);
     let mut rest = bytes;
     let mut previous: u64 = 0;
     while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {

@@ -152,21 +152,16 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// A hash of what it says, the same in every spelling.
-    ///
-    /// Not a secret one: a peer can send two texts of one fingerprint.
+    /// The half of its hash that names are sorted by.
     #[inline]
-    pub(crate) fn fingerprint(&self) -> u32 {
-        Fingerprint::upper(self.hash_into(Fingerprint::new()))
+    pub(crate) fn fingerprint(&self, key: u64) -> u32 {
+        Fingerprint::upper(self.keyed_hash(key))
     }
 
     /// A hash of what it says, the same in every spelling, and another for each key.
-    pub(crate) fn keyed_hash(&self, key: u64) -> u64 {
-        self.hash_into(Fingerprint::with_key(key))
-    }
-
     #[inline]
-    fn hash_into(&self, mut hash: Fingerprint) -> u64 {
+    pub(crate) fn keyed_hash(&self, key: u64) -> u64 {
+        let mut hash = Fingerprint::new(key);
         if self.escaped {
             for point in self.code_points() {
                 let mut utf8 = [0; 4];
@@ -482,8 +477,9 @@ mod tests {
             for unit in point.encode_utf16(&mut [0; 2]) {
                 spelled.push_str(&format!("\\u{unit:04x}"));
             }
-            let fingerprint = Str::from(&*plain).fingerprint();
-            assert_eq!(fingerprint, escaped(&spelled).fingerprint(), "{plain}");
+            let fingerprint = Str::from(&*plain).fingerprint(7);
+            assert_eq!(fingerprint, escaped(&spelled).fingerprint(7), "{plain}");
+            assert_ne!(fingerprint, escaped(&spelled).fingerprint(8), "{plain}");
             assert!(seen.insert(fingerprint), "{plain}");
         }
     }

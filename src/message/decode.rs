@@ -67,7 +67,7 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             list_at: parsed.list_at,
             tensor_bytes: parsed.tensor_bytes,
             allocations: 0,
-            order: Order::sort(parsed.text, slots, order)?,
+            order: Order::sort(parsed.text, parsed.key, slots, order)?,
         })
     }
 

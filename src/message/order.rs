@@ -1,8 +1,9 @@
 //! Descriptors by name and list index: what finds them, and finds two of one place.
 //!
 //! Names are compared by fingerprint first. Only names of one fingerprint are
-//! compared as text; a peer that makes many of them costs the decoder two
-//! sorts of n log n comparisons. Otherwise the first bits of the fingerprints
+//! compared as text; a peer that could make many of them, which it would have to
+//! know the key for, would cost the decoder two sorts of n log n comparisons.
+//! Otherwise the first bits of the fingerprints
 //! put the descriptors nearly in order, and sorting takes a few moves each.
 
 use core::cmp::Ordering;
@@ -17,6 +18,8 @@ use crate::json::Str;
 pub(crate) struct Order<'frame, 'store> {
     /// What the slots are spans of.
     text: &'frame str,
+    /// Of the fingerprints.
+    key: u64,
     /// In wire order.
     slots: &'store [Slot],
     /// By fingerprint, name and list index, a plain tensor before a list.
@@ -30,6 +33,7 @@ impl<'frame, 'store> Order<'frame, 'store> {
     #[inline(always)]
     pub(crate) fn sort(
         text: &'frame str,
+        key: u64,
         slots: &'store [Slot],
         places: &'store mut [Place],
     ) -> Result<Self, DecodeError> {
@@ -40,6 +44,7 @@ impl<'frame, 'store> Order<'frame, 'store> {
         }
         Ok(Self {
             text,
+            key,
             slots,
             places,
         })
@@ -61,7 +66,7 @@ impl<'frame, 'store> Order<'frame, 'store> {
     }
 
     fn range_named(&self, name: Str<'_>) -> Range<usize> {
-        let fingerprint = name.fingerprint();
+        let fingerprint = name.fingerprint(self.key);
         let names = Names {
             text: self.text,
             slots: self.slots,
@@ -324,13 +329,14 @@ mod tests {
     use std::vec::Vec;
     use std::{format, vec};
 
-    /// Two names of one fingerprint; any birthday finds some.
-    fn colliding() -> [String; 2] {
+    /// Two names of one fingerprint in this storage; any birthday finds some.
+    fn colliding<const N: usize>(storage: &mut Storage<N>) -> [String; 2] {
+        let key = storage.table().slots.as_ptr().addr() as u64;
         let mut seen = BTreeMap::new();
         (0..)
             .find_map(|number| {
                 let name = format!("t{number}");
-                let fingerprint = Str::from(&*name).fingerprint();
+                let fingerprint = Str::from(&*name).fingerprint(key);
                 let other = seen.insert(fingerprint, name.clone())?;
                 Some([other, name])
             })
@@ -348,7 +354,8 @@ mod tests {
 
     #[test]
     fn of_several_conflicts_the_first_on_the_wire_is_told() {
-        let [a, b] = colliding();
+        let mut storage = Storage::<4>::new();
+        let [a, b] = colliding(&mut storage);
         // Every message of up to four tensors, plain (-1) or of a list, of two
         // names that only their text tells apart.
         let places: Vec<(&str, i32)> = [(&*a, -1), (&*a, 0), (&*a, 1), (&*a, 5)]
@@ -382,7 +389,6 @@ mod tests {
                 Some((kind, Some(later)))
             });
             let frame = metadata(&message);
-            let mut storage = Storage::<4>::new();
             let result = Options::new().decode_metadata(frame.as_bytes(), &mut storage);
             let error = result.err().map(|error| (error.kind(), error.descriptor()));
             assert_eq!(error, expected, "{message:?}");
@@ -391,9 +397,9 @@ mod tests {
 
     #[test]
     fn names_of_one_fingerprint_are_told_apart() {
-        let [a, b] = colliding();
-        let text = metadata(&[(&a, 1), (&b, -1), (&a, 0), (&a, 3), ("c", -1)]);
         let mut storage = Storage::<8>::new();
+        let [a, b] = colliding(&mut storage);
+        let text = metadata(&[(&a, 1), (&b, -1), (&a, 0), (&a, 3), ("c", -1)]);
         let frames = [text.as_str(), "", "", "", "", ""];
         let message = Message::decode(&frames, &mut storage).unwrap();
         let list = message.list(&a).unwrap();

@@ -19,6 +19,8 @@ use crate::tensor::{DimProduct, Layout};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parsed<'f> {
     pub(crate) text: &'f str,
+    /// Of the fingerprints.
+    pub(crate) key: u64,
     pub(crate) count: usize,
     pub(crate) scalars: Object<'f>,
     /// Where the list of descriptors starts.
@@ -34,15 +36,14 @@ pub(crate) fn parse<'f>(
     slots: &mut [Slot],
 ) -> Result<Parsed<'f>, DecodeError> {
     let limits = options.limits();
-    // Spans are `u32`.
-    let limit = limits
-        .metadata_bytes()
-        .min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
+    let limit = limits.metadata_bytes();
     if frame.len() > limit {
         let actual = frame.len();
         let kind = DecodeErrorKind::MetadataLimit { limit, actual };
         return Err(DecodeError::new(kind, 0));
     }
+    // Where the slots lie; no peer knows.
+    let hash_key = u64::try_from(slots.as_ptr().addr()).unwrap_or_default();
     let mut cursor = Cursor::from_bytes(frame)?;
     cursor.skip_whitespace();
     let start = cursor.offset();
@@ -59,7 +60,7 @@ pub(crate) fn parse<'f>(
                 return Err(duplicate);
             }
             let list_at = cursor.offset();
-            let list = take_descriptors(&mut cursor, options, slots)?;
+            let list = take_descriptors(&mut cursor, options, hash_key, slots)?;
             descriptors = Some((list, list_at));
         } else if key == Some(MetadataKey::ScalarFields) {
             if scalars.is_some() {
@@ -80,6 +81,7 @@ pub(crate) fn parse<'f>(
         descriptors.ok_or_else(|| DecodeError::new(missing, start))?;
     Ok(Parsed {
         text,
+        key: hash_key,
         count,
         scalars: scalars.unwrap_or(Object::EMPTY),
         list_at,
@@ -124,6 +126,7 @@ fn take_metadata_key(cursor: &mut Cursor<'_>) -> Result<Option<MetadataKey>, Dec
 fn take_descriptors(
     cursor: &mut Cursor<'_>,
     options: &Options,
+    hash_key: u64,
     slots: &mut [Slot],
 ) -> Result<(usize, usize), DecodeError> {
     cursor.expect_type(ValueType::Array)?;
@@ -150,7 +153,7 @@ fn take_descriptors(
         };
         let written = options
             .speculates()
-            .then(|| speculate(rest, cursor.text().len(), options))
+            .then(|| speculate(rest, cursor.text().len(), options, hash_key))
             .flatten();
         if let Some((described, tail)) = written {
             *slot = described;
@@ -158,7 +161,7 @@ fn take_descriptors(
         } else {
             cursor.advance_to(rest);
             *slot = cursor
-                .out_of_line(|cursor| take_any_descriptor(cursor, options))
+                .out_of_line(|cursor| take_any_descriptor(cursor, options, hash_key))
                 .map_err(|error| error.in_descriptor(count))?;
             rest = cursor.rest();
         }
@@ -185,12 +188,17 @@ fn take_descriptors(
 ///
 /// `whole` is a tail of a metadata frame of `length` bytes.
 #[inline(always)]
-fn speculate<'f>(whole: &'f [u8], length: usize, options: &Options) -> Option<(Slot, &'f [u8])> {
+fn speculate<'f>(
+    whole: &'f [u8],
+    length: usize,
+    options: &Options,
+    key: u64,
+) -> Option<(Slot, &'f [u8])> {
     let limits = options.limits();
     let offset = |rest: &[u8]| to_u32(length.wrapping_sub(rest.len()));
 
     let name = whole.strip_prefix(br#"{"field_name":""#)?;
-    let (name_length, fingerprint) = plain_run_hashed(name);
+    let (name_length, fingerprint) = plain_run_hashed(name, key);
     if name_length > limits.name_bytes() {
         return None;
     }
@@ -282,7 +290,11 @@ fn digits(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 /// The descriptor in whatever order and spelling it comes.
 #[inline(never)]
-fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slot, DecodeError> {
+fn take_any_descriptor(
+    cursor: &mut Cursor<'_>,
+    options: &Options,
+    hash_key: u64,
+) -> Result<Slot, DecodeError> {
     let at = cursor.offset();
     cursor.expect_type(ValueType::Object)?;
     let mut name = None;
@@ -292,7 +304,8 @@ fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slo
     let mut keys = Keys::open(cursor)?;
     while let Some((key, key_at)) = keys.next(cursor)? {
         let twice = if key == "field_name" {
-            name.replace(take_name(cursor, options)?).is_some()
+            name.replace(take_name(cursor, options, hash_key)?)
+                .is_some()
         } else if key == "shape" {
             shape.replace(take_shape(cursor, options)?).is_some()
         } else if key == "dtype" {
@@ -316,7 +329,7 @@ fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slo
     let dtype = dtype.ok_or_else(|| missing(SchemaKey::DType))?;
     let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, shape.start());
     Ok(Slot {
-        at: u32::try_from(at).unwrap_or(u32::MAX),
+        at: to_u32(at),
         name: name.span,
         name_escaped: name.escaped,
         fingerprint: name.fingerprint,
@@ -328,13 +341,9 @@ fn take_any_descriptor(cursor: &mut Cursor<'_>, options: &Options) -> Result<Slo
     })
 }
 
-/// A span from `start` to where the cursor is.
-fn span(cursor: &Cursor<'_>, start: usize) -> Result<Span, DecodeError> {
-    Span::new(start, cursor.offset()).ok_or_else(|| {
-        let limit = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
-        let actual = cursor.text().len();
-        cursor.error(DecodeErrorKind::MetadataLimit { limit, actual })
-    })
+/// A span of the metadata, which is at most `u32::MAX` bytes.
+const fn span(start: usize, end: usize) -> Span {
+    Span::between(to_u32(start), to_u32(end))
 }
 
 /// A descriptor's name.
@@ -344,7 +353,11 @@ struct Name {
     fingerprint: u32,
 }
 
-fn take_name(cursor: &mut Cursor<'_>, options: &Options) -> Result<Name, DecodeError> {
+fn take_name(
+    cursor: &mut Cursor<'_>,
+    options: &Options,
+    hash_key: u64,
+) -> Result<Name, DecodeError> {
     cursor.expect_type(ValueType::String)?;
     let at = cursor.offset();
     let name = cursor.take_string()?;
@@ -359,11 +372,10 @@ fn take_name(cursor: &mut Cursor<'_>, options: &Options) -> Result<Name, DecodeE
     // Without the quotes, of one byte each.
     let start = at.saturating_add(1);
     let end = start.saturating_add(name.raw().len());
-    let span = Span::new(start, end).map_or_else(|| span(cursor, start), Ok)?;
     Ok(Name {
-        span,
+        span: span(start, end),
         escaped: name.is_escaped(),
-        fingerprint: name.fingerprint(),
+        fingerprint: name.fingerprint(hash_key),
     })
 }
 
@@ -387,10 +399,9 @@ fn take_shape(
         rank = rank.saturating_add(1);
         more = cursor.take_separator(b']')?;
     }
-    let whole = span(cursor, start)?;
     // Without the closing bracket.
-    let inside = Span::new(start, cursor.offset().saturating_sub(1)).unwrap_or(whole);
-    Ok((inside, u32::try_from(rank).unwrap_or(u32::MAX), product))
+    let inside = span(start, cursor.offset().saturating_sub(1));
+    Ok((inside, to_u32(rank), product))
 }
 
 fn take_dim(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {

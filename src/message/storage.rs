@@ -69,14 +69,6 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// `None` past 4 GiB, which no metadata that is decoded reaches.
-    pub(crate) fn new(start: usize, end: usize) -> Option<Self> {
-        Some(Self {
-            start: u32::try_from(start).ok()?,
-            end: u32::try_from(end).ok()?,
-        })
-    }
-
     pub(crate) const fn between(start: u32, end: u32) -> Self {
         Self { start, end }
     }
