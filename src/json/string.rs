@@ -197,12 +197,10 @@ impl<'a> From<&'a alloc::string::String> for Str<'a> {
 
 impl PartialEq for Str<'_> {
     fn eq(&self, other: &Self) -> bool {
-        if self.escaped == other.escaped && self.text == other.text {
-            true
-        } else if self.escaped || other.escaped {
-            self.code_points().eq(other.code_points())
+        if self.escaped || other.escaped {
+            self.cmp(other) == Ordering::Equal
         } else {
-            false
+            self.text == other.text
         }
     }
 }
