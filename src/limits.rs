@@ -50,7 +50,7 @@ impl Limits {
             depth: Self::MAX_DEPTH,
             // Names are identifiers; 1024 bytes hold any that a person wrote.
             name_bytes: 1024,
-            // A peer's list is at most this long, holes included.
+            // A peer's list has at most one member more, holes included.
             list_index: 4096,
             // Only the caller knows what the machine can take.
             tensor_bytes: usize::MAX,

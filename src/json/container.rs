@@ -126,8 +126,8 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Str<'a>, Value<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next(|cursor| {
-            let start = cursor.offset();
+        self.0.next(|cursor, base| {
+            let start = base.saturating_add(cursor.offset());
             Ok(cursor.take_key()?.at(start))
         })
     }
@@ -141,7 +141,7 @@ impl<'a> Iterator for Elements<'a> {
     type Item = Value<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next(|_| Ok(())).map(|((), value)| value)
+        self.0.next(|_, _| Ok(())).map(|((), value)| value)
     }
 }
 
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
 
     fn next<K>(
         &mut self,
-        key: impl FnOnce(&mut Cursor<'a>) -> Result<K, DecodeError>,
+        key: impl FnOnce(&mut Cursor<'a>, usize) -> Result<K, DecodeError>,
     ) -> Option<(K, Value<'a>)> {
         if !self.more {
             return None;
@@ -187,9 +187,9 @@ impl<'a> Walk<'a> {
 
     fn take<K>(
         &mut self,
-        key: impl FnOnce(&mut Cursor<'a>) -> Result<K, DecodeError>,
+        key: impl FnOnce(&mut Cursor<'a>, usize) -> Result<K, DecodeError>,
     ) -> Result<(K, Value<'a>), DecodeError> {
-        let key = key(&mut self.cursor)?;
+        let key = key(&mut self.cursor, self.base)?;
         let start = self.cursor.offset();
         self.cursor
             .skip_value(0, &Limits::new(), NonFinite::Accept)?;
@@ -251,5 +251,11 @@ mod tests {
         assert_eq!(element.offset(), 8);
         assert_eq!(element.as_i64().unwrap_err().offset(), 8);
         assert!(array.get(2).is_none());
+        let (key, _) = value.as_object().unwrap().iter().next().unwrap();
+        assert_eq!(key.copy_to(&mut []).unwrap_err().offset(), 1);
+        let nested = Value::parse(br#"{"a":{"\ud800":1}}"#).unwrap();
+        let inner = nested.as_object().unwrap().field("a").unwrap();
+        let (key, _) = inner.as_object().unwrap().iter().next().unwrap();
+        assert_eq!(key.decoded_len().unwrap_err().offset(), 6);
     }
 }

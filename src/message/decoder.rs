@@ -11,9 +11,9 @@ use crate::error::{DecodeError, DecodeErrorKind};
 
 /// Decodes message after message in storage of its own.
 ///
-/// The storage grows to the largest message seen, and then decoding allocates
-/// nothing. It never grows past [`Limits::descriptors`](crate::Limits::descriptors),
-/// and only ever for descriptors that are really there.
+/// The storage grows to hold the largest message seen, and then decoding allocates
+/// nothing. It has room for 16 descriptors or at most twice as many as a message
+/// had, and never for more than [`Limits::descriptors`](crate::Limits::descriptors).
 ///
 /// # Examples
 ///
@@ -109,6 +109,10 @@ impl Decoder {
         // More than `capacity`: at the limit, another error came first.
         let limit = self.options.limits().descriptors();
         let room = capacity.saturating_mul(2).max(16).min(limit);
+        self.slots
+            .reserve_exact(room.saturating_sub(self.slots.len()));
+        self.order
+            .reserve_exact(room.saturating_sub(self.order.len()));
         self.slots.resize(room, Slot::EMPTY);
         self.order.resize(room, Place::EMPTY);
     }

@@ -45,7 +45,7 @@
 //! | dimension -1 | infers it from the frame | `BadDim` | the frame's length must not be the peer's word for the shape |
 //! | dimension -0 | 0 | `BadDim` | no writer emits it |
 //! | `list_index` below -1, `-0`, `true`, `-1.0`, `NaN` | plain, or an index | `BadListIndex` | exact types |
-//! | `list_index` over 4096 | a list of that length | `ListIndexLimit` | one header of 116 bytes costs 7.9 GB there |
+//! | `list_index` over 4096 | a list that long | `ListIndexLimit` | one header of 116 bytes costs 7.9 GB there |
 //! | one name twice, one list index twice | the last wins | `DuplicateField`, `DuplicateListIndex` | two readers would disagree on which |
 //! | a name both plain and list | writes one tensor into the other | `MixedField` | corruption |
 //! | a schema key twice | the last wins | `DuplicateKey` | two readers would disagree on which |

@@ -1,10 +1,10 @@
 //! Descriptors by name and list index: what finds them, and finds two of one place.
 //!
-//! Names are compared by fingerprint first. Only names of one fingerprint are
-//! compared as text; a peer that could make many of them, which it would have to
-//! know the key for, would cost the decoder two sorts of n log n comparisons.
-//! Otherwise the first bits of the fingerprints
-//! put the descriptors nearly in order, and sorting takes a few moves each.
+//! Names are compared by fingerprint first. The first bits of the fingerprints put
+//! the descriptors nearly in order, and sorting takes a few moves each. Only names
+//! of one fingerprint are compared as text: a peer that made many of them, for
+//! which it would have to know the key, would cost the decoder two sorts of
+//! n log n comparisons.
 
 use core::cmp::Ordering;
 use core::ops::Range;
@@ -76,8 +76,8 @@ impl<'frame, 'store> Order<'frame, 'store> {
             order.then_with(|| names.at(*place).cmp(&name)) == Ordering::Less
         });
         let tail = self.places.get(start..).unwrap_or_default();
-        let same = |place: &&Place| place.fingerprint == fingerprint && names.at(**place) == name;
-        start..start.saturating_add(tail.iter().take_while(same).count())
+        let same = |place: &Place| place.fingerprint == fingerprint && names.at(*place) == name;
+        start..start.saturating_add(tail.partition_point(same))
     }
 
     /// Which places have the name of the descriptor at `index` in wire order.

@@ -134,6 +134,13 @@ impl<'a> From<&'a str> for Scalar<'a> {
     }
 }
 
+#[cfg(feature = "alloc")]
+impl<'a> From<&'a alloc::string::String> for Scalar<'a> {
+    fn from(text: &'a alloc::string::String) -> Self {
+        Self::Str(text.into())
+    }
+}
+
 impl<'a> From<Str<'a>> for Scalar<'a> {
     fn from(text: Str<'a>) -> Self {
         Self::Str(text)
@@ -237,7 +244,8 @@ impl ScalarFields for Value<'_> {}
 ///
 /// As Python's `{**scalars, "verified": True}`: a key that is there keeps its
 /// place and gets the new value, the others stand as they came, new keys
-/// follow; of several members of one key the last counts.
+/// follow; of several members given here for one key the last counts. A key that
+/// was received twice is written twice, with the new value both times.
 ///
 /// Costs a walk over what was received for each member, and so is for few of them.
 ///

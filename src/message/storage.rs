@@ -125,7 +125,9 @@ impl Slot {
     };
 
     pub(crate) fn name<'a>(&self, text: &'a str) -> Str<'a> {
-        Str::from_json(self.name.of(text), self.name_escaped).at(self.name.start())
+        // A string starts at its quote.
+        let at = self.name.start().saturating_sub(1);
+        Str::from_json(self.name.of(text), self.name_escaped).at(at)
     }
 
     /// An error about this slot, which is at `index` in wire order.

@@ -226,6 +226,7 @@ impl<'a> TensorView<'a> {
     where
         'a: 's,
     {
+        self.expect_dtype::<T>()?;
         if self.is_aligned() {
             return self.as_slice();
         }

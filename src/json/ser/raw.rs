@@ -1,7 +1,5 @@
 //! Parts of a document that are written again as they stand.
 
-use core::fmt::{self, Write as _};
-
 use serde::ser::{self, Error as _, Serialize};
 
 use crate::json::de::TOKEN;
@@ -107,16 +105,7 @@ impl Serialize for Text<'_> {
         if self.0.decoded_len().is_err() {
             return Err(S::Error::custom("lone surrogate in a string"));
         }
-        serializer.collect_str(self)
-    }
-}
-
-/// The text itself, where that of [`Str`] escapes what is not safe to show.
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .code_points()
-            .try_for_each(|point| f.write_char(char::from_u32(point).ok_or(fmt::Error)?))
+        serializer.collect_str(&self.0)
     }
 }
 

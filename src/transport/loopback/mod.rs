@@ -60,15 +60,16 @@ pub struct Loopback {
     outgoing: Arc<Queue>,
     incoming: Arc<Queue>,
     options: Options,
-    /// How many messages this end was asked to send, failed ones included.
+    /// How many sends of this end got room, scripted failures included.
     sent: u64,
 }
 
 impl Loopback {
     /// Gives this end another script: what happens to the messages it sends.
     ///
-    /// Each entry names a message by its number, from 0, counting every send
-    /// of this end that was not refused for want of room.
+    /// Each entry names a message by its number, from 0, counting every send of
+    /// this end that got room: not those refused as empty, for want of room, or
+    /// because the pair is closed.
     pub fn script(&mut self, script: &[(u64, Fault)]) {
         self.options.script.clear();
         self.options.script.extend_from_slice(script);

@@ -3,11 +3,12 @@
 /// A socket type. Sealed: the types are those of this module.
 pub trait Kind: sealed::Kind {}
 
-/// A socket type that sends to whom it likes: [`Push`], [`Pair`], [`Dealer`],
+/// A socket type that sends without naming a peer: [`Push`], [`Pair`], [`Dealer`],
 /// [`Publish`].
 pub trait Sends: Kind {}
 
-/// A socket type that receives: [`Pull`], [`Pair`], [`Dealer`], [`Subscribe`].
+/// A socket type that receives: [`Pull`], [`Pair`], [`Dealer`], [`Subscribe`]. A
+/// [`Router`] receives too, with an envelope.
 pub trait Receives: Kind {}
 
 macro_rules! kinds {

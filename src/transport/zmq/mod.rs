@@ -98,11 +98,12 @@
 //!
 //! # Caps, and what they cannot do
 //!
-//! [`Caps::frame_bytes`](super::Caps::frame_bytes) is libzmq's `ZMQ_MAXMSGSIZE`:
-//! over ipc and tcp, a peer that sends a larger frame is disconnected before the
-//! frame is read, its message is lost, and no error is seen here; a peer that
-//! connected will connect again. Over inproc, and for the caps on the message,
-//! the message is received, drained and refused as [`Error::Cap`].
+//! [`Caps::frame_bytes`](super::Caps::frame_bytes) is libzmq's `ZMQ_MAXMSGSIZE`,
+//! which is set to no less than 512 bytes, as the handshake counts too: over ipc
+//! and tcp, a peer that sends a larger frame is disconnected before the frame is
+//! read, its message is lost, and no error is seen here; a peer that connected
+//! will connect again. Over inproc, for frames within those 512 bytes, and for the
+//! caps on the message, the message is received, drained and refused as [`Error::Cap`].
 //!
 //! libzmq hands a message over when it has the last frame. A peer that sends
 //! frame after frame and never the last one makes libzmq hold all of them, caps or

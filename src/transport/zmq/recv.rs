@@ -1,5 +1,7 @@
 //! Receiving from a socket.
 
+use core::time::Duration;
+
 use super::Error;
 use super::kind::{Kind, Receives, Router};
 use super::message::{Frame, Message, Routed};
@@ -75,7 +77,14 @@ impl<K: Kind> Socket<K> {
         // To look costs a message that is there no clock; but where there is none
         // it is a system call, while a peer that answers has to be waited for each
         // time. So a look in vain is followed by some waits without one.
-        if self.waits == 0 || wait == Wait::Never {
+        // With no time to wait, the look is all there is.
+        let at_once = match wait {
+            Wait::Configured => self.options.recv_timeout == Some(Duration::ZERO),
+            Wait::Forever => false,
+            Wait::Never => true,
+            Wait::UpTo(longest) => longest.is_zero(),
+        };
+        if self.waits == 0 || at_once {
             match recv_retrying(&self.socket, frame, ::zmq::DONTWAIT) {
                 Err(::zmq::Error::EAGAIN) => self.waits = WAITS,
                 done => return Ok(done?),

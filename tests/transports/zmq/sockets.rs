@@ -5,7 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use tensorwire::transport::zmq::{Context, Error, Message, Push, Socket};
-use tensorwire::transport::{Caps, ErrorKind, Frames, RecvFrames, SendFrames, TransportError as _};
+use tensorwire::transport::{
+    Caps, ErrorKind, Frames, RecvFrames, SendFrames, TransportError as _, Wait,
+};
 
 use super::links::SocketFile;
 use crate::copied;
@@ -62,6 +64,23 @@ fn a_cap_smaller_than_the_handshake_keeps_nobody_out() {
     let error = router.recv().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CapExceeded);
     assert_eq!(copied(&router.recv().unwrap()), [b"four"]);
+}
+
+#[test]
+fn no_time_to_wait_is_time_to_look() {
+    let context = Context::new();
+    let pull = context.pull().recv_timeout(Some(Duration::ZERO));
+    let mut pull = pull.bind("inproc://at-once").unwrap();
+    let mut push = context.push().connect("inproc://at-once").unwrap();
+    let mut message = Message::default();
+    for wait in [Wait::UpTo(Duration::ZERO), Wait::Configured, Wait::Never] {
+        for _ in 0..20 {
+            let error = pull.recv_frames(&mut message, wait).unwrap_err();
+            assert!(error.kind().is_wait());
+            push.send(&[b"there"]).unwrap();
+            pull.recv_frames(&mut message, wait).unwrap();
+        }
+    }
 }
 
 #[test]
