@@ -15,7 +15,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("json", &["error", "limits"]),
     ("tensor", &["dtype", "error", "json"]),
     ("message", &["dtype", "error", "json", "limits", "tensor"]),
-    ("bundle", &["error", "limits"]),
+    ("bundle", &[]),
     (
         "transfer",
         &["dtype", "error", "json", "limits", "message", "tensor"],
@@ -26,7 +26,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Where `unsafe` may stand: the adapters of foreign functions.
-const MAY_BE_UNSAFE: &[&str] = &["transport/zmq", "transport/nng", "cuda"];
+const MAY_BE_UNSAFE: &[&str] = &[
+    "bundle/mapped",
+    "transport/body",
+    "transport/iceoryx2",
+    "transport/nng",
+    "transport/zmq",
+    "cuda",
+];
 
 /// (path below `src`, code without comments, texts and tests)
 fn sources() -> Vec<(String, String)> {

@@ -1,5 +1,6 @@
 //! When a call has to be back.
 
+use core::fmt;
 use core::time::Duration;
 
 use std::time::Instant;
@@ -7,8 +8,30 @@ use std::time::Instant;
 use super::Wait;
 
 /// When a call has to be back, fixed when it starts to wait.
+///
+/// For those who implement a transport.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use tensorwire::transport::{Deadline, Expired, Wait};
+///
+/// let configured = Some(Duration::from_secs(1));
+/// let deadline = Deadline::new(Wait::Configured, configured);
+/// assert!(deadline.remaining()? <= Duration::from_secs(1));
+/// assert_eq!(Deadline::new(Wait::Forever, configured).remaining()?, Duration::MAX);
+/// let never = Deadline::new(Wait::Never, configured);
+/// assert_eq!(never.remaining(), Err(Expired::WouldBlock));
+/// # Ok::<(), Expired>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Deadline {
+pub struct Deadline {
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
     At(Instant),
     Forever,
     Never,
@@ -16,38 +39,55 @@ pub(super) enum Deadline {
 
 /// Why a call does not wait any longer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Expired {
+#[non_exhaustive]
+pub enum Expired {
+    /// The time was up: [`ErrorKind::TimedOut`](super::ErrorKind::TimedOut).
     TimedOut,
+    /// It was not to wait at all: [`ErrorKind::WouldBlock`](super::ErrorKind::WouldBlock).
     WouldBlock,
 }
 
+impl fmt::Display for Expired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "timed out",
+            Self::WouldBlock => "would block",
+        })
+    }
+}
+
+impl core::error::Error for Expired {}
+
 impl Deadline {
-    /// Fixes the deadline of a call that starts to wait now.
-    pub(super) fn new(wait: Wait, configured: Option<Duration>) -> Self {
+    /// Fixes the deadline of a call that starts to wait now; `configured` is the
+    /// transport's timeout, `None` for none.
+    #[must_use]
+    pub fn new(wait: Wait, configured: Option<Duration>) -> Self {
         let longest = match wait {
             Wait::Configured => configured,
             Wait::Forever => None,
-            Wait::Never => return Self::Never,
+            Wait::Never => return Self { end: End::Never },
             Wait::UpTo(longest) => Some(longest),
         };
         // A deadline past the end of the clock is none.
-        match longest.and_then(|longest| Instant::now().checked_add(longest)) {
-            Some(at) => Self::At(at),
-            None => Self::Forever,
-        }
+        let end = match longest.and_then(|longest| Instant::now().checked_add(longest)) {
+            Some(at) => End::At(at),
+            None => End::Forever,
+        };
+        Self { end }
     }
 
     /// Fixes the deadline and returns how long to wait from now on too: so the clock
     /// is read once only.
-    #[cfg(feature = "zmq")]
-    pub(super) fn start(
-        wait: Wait,
-        configured: Option<Duration>,
-    ) -> Result<(Self, Duration), Expired> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Deadline::remaining`].
+    pub fn start(wait: Wait, configured: Option<Duration>) -> Result<(Self, Duration), Expired> {
         let deadline = Self::new(wait, configured);
-        let left = match (deadline, wait, configured) {
-            (Self::Never, ..) => return Err(Expired::WouldBlock),
-            (Self::At(_), Wait::UpTo(left), _) | (Self::At(_), _, Some(left)) => left,
+        let left = match (deadline.end, wait, configured) {
+            (End::Never, ..) => return Err(Expired::WouldBlock),
+            (End::At(_), Wait::UpTo(left), _) | (End::At(_), _, Some(left)) => left,
             _ => Duration::MAX,
         };
         if left.is_zero() {
@@ -57,14 +97,19 @@ impl Deadline {
     }
 
     /// Returns how much longer to wait; [`Duration::MAX`] is forever.
-    pub(super) fn remaining(self) -> Result<Duration, Expired> {
-        match self {
-            Self::At(at) => match at.checked_duration_since(Instant::now()) {
+    ///
+    /// # Errors
+    ///
+    /// [`Expired::TimedOut`] when the time is up, [`Expired::WouldBlock`] when there
+    /// was none to begin with.
+    pub fn remaining(self) -> Result<Duration, Expired> {
+        match self.end {
+            End::At(at) => match at.checked_duration_since(Instant::now()) {
                 None | Some(Duration::ZERO) => Err(Expired::TimedOut),
                 Some(left) => Ok(left),
             },
-            Self::Forever => Ok(Duration::MAX),
-            Self::Never => Err(Expired::WouldBlock),
+            End::Forever => Ok(Duration::MAX),
+            End::Never => Err(Expired::WouldBlock),
         }
     }
 }

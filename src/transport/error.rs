@@ -1,5 +1,7 @@
 //! What the errors of all transports have in common.
 
+use super::CapExceeded;
+
 /// An error of a transport, sorted.
 ///
 /// Each transport keeps an error type of its own, with its own numbers; code
@@ -8,6 +10,11 @@
 pub trait TransportError: core::error::Error + Send + Sync + 'static {
     /// Returns what kind of failure this is.
     fn kind(&self) -> ErrorKind;
+
+    /// Returns which cap a received message broke, if that is what failed.
+    fn refused(&self) -> Option<CapExceeded> {
+        None
+    }
 }
 
 /// What kind of failure an error of a transport is.
@@ -24,6 +31,9 @@ pub enum ErrorKind {
     Disconnected,
     /// The call itself is at fault: no frames, an endpoint that is none.
     InvalidInput,
+    /// A received message is none: its bytes are not what the transport puts
+    /// messages into. It is gone; the next one is intact.
+    Malformed,
     /// Anything else; the error has the details.
     Other,
     /// The time to wait was up.

@@ -76,17 +76,22 @@
 //!
 //! Implement [`SendFrames::send_frames`], [`RecvFrames::recv_frames`], or both,
 //! which makes a [`Transport`]; the other methods follow from these two. Check
-//! received messages with [`Caps::meter`]. The traits need neither `std` nor an
+//! received messages with [`Caps::meter`], fix when a call has to be back with a
+//! `Deadline`, count with a [`Recorder`]. The traits need neither `std` nor an
 //! allocator.
 
+#[cfg(any(feature = "nng", feature = "iceoryx2"))]
+mod body;
 #[cfg(feature = "alloc")]
 mod buffer;
 mod caps;
+mod counters;
 #[cfg(feature = "std")]
 mod deadline;
 mod error;
 #[cfg(feature = "std")]
 pub mod loopback;
+mod receipt;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 
@@ -98,7 +103,11 @@ use alloc::vec::Vec;
 #[cfg(feature = "alloc")]
 pub use buffer::{Buffer, Part};
 pub use caps::{Cap, CapExceeded, CapMeter, Caps};
+pub use counters::{Counters, Observed, Recorder};
+#[cfg(feature = "std")]
+pub use deadline::{Deadline, Expired};
 pub use error::{ErrorKind, TransportError};
+pub use receipt::Receipt;
 
 /// A message as a transport received it: it owns the bytes that views borrow.
 ///
@@ -186,6 +195,12 @@ pub trait Frames: Default {
     /// Returns the bytes of the frame at `index`, or `None` past the last one.
     fn frame(&self, index: usize) -> Option<&[u8]> {
         self.frames().get(index).map(AsRef::as_ref)
+    }
+
+    /// Returns what receiving this message cost; `None` from a transport that does
+    /// not keep account.
+    fn receipt(&self) -> Option<Receipt> {
+        None
     }
 
     /// Counts the bytes in all frames together.

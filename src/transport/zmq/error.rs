@@ -74,6 +74,13 @@ impl TransportError for Error {
             Self::WouldBlock => ErrorKind::WouldBlock,
         }
     }
+
+    fn refused(&self) -> Option<CapExceeded> {
+        match self {
+            Self::Cap(refused) => Some(*refused),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Error {
