@@ -31,6 +31,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "transport/body",
     "transport/iceoryx2",
     "transport/nng",
+    "transport/tokio/descriptor",
     "transport/zmq",
     "cuda",
 ];

@@ -92,6 +92,8 @@ mod error;
 #[cfg(feature = "std")]
 pub mod loopback;
 mod receipt;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 

@@ -33,6 +33,8 @@
 
 mod message;
 mod queue;
+#[cfg(feature = "tokio")]
+mod readiness;
 
 use core::fmt;
 use core::time::Duration;
@@ -47,6 +49,8 @@ use super::{
 use queue::Queue;
 
 pub use message::{Frame, Message};
+#[cfg(feature = "tokio")]
+pub use readiness::Timer;
 
 /// Makes a pair with the default options.
 #[must_use]

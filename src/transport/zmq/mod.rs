@@ -160,6 +160,8 @@ mod error;
 mod kind;
 mod message;
 mod raw;
+#[cfg(feature = "tokio")]
+mod readiness;
 mod recv;
 mod send;
 mod socket;
