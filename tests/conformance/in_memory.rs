@@ -1,0 +1,45 @@
+//! Loopback, and loopback whose frames lie at odd addresses.
+
+use std::error::Error;
+
+use tensorwire::transport::conformance::{Backend, Setup};
+use tensorwire::transport::loopback::{Loopback, Options};
+
+use crate::{Planned, plan};
+
+pub(crate) fn backends() -> [Planned; 2] {
+    let (name, shift) = ("loopback, shifted", Some(5));
+    [
+        plan(InMemory {
+            name: "loopback",
+            shift: None,
+        }),
+        plan(InMemory { name, shift }),
+    ]
+}
+
+struct InMemory {
+    name: &'static str,
+    shift: Option<usize>,
+}
+
+impl Backend for InMemory {
+    type Sender = Loopback;
+    type Receiver = Loopback;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn open(&self, setup: &Setup) -> Result<(Loopback, Loopback), Box<dyn Error + Send + Sync>> {
+        let mut options = Options::new()
+            .with_caps(setup.caps())
+            .with_high_water(usize::try_from(setup.high_water())?)
+            .with_recv_timeout(Some(setup.timeout()))
+            .with_send_timeout(Some(setup.timeout()));
+        if let Some(shift) = self.shift {
+            options = options.with_shift(shift);
+        }
+        Ok(options.pair())
+    }
+}

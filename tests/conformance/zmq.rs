@@ -1,0 +1,192 @@
+//! ZeroMQ: each endpoint, and each kind of socket that sends to one receiver.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tensorwire::transport::conformance::{Backend, Setup};
+use tensorwire::transport::zmq::{Builder, Context, Kind, Socket};
+use tensorwire::transport::{RecvFrames, SendFrames, Wait};
+
+use crate::{Planned, plan};
+
+pub(crate) fn backends() -> [Planned; 5] {
+    let push_pull = |name, place| {
+        plan(Sockets {
+            name,
+            place,
+            sender: Context::push,
+            receiver: Context::pull,
+        })
+    };
+    [
+        push_pull("zmq push/pull, inproc", Place::Inproc),
+        push_pull("zmq push/pull, ipc", Place::Ipc),
+        push_pull("zmq push/pull, tcp", Place::Tcp),
+        plan(Sockets {
+            name: "zmq pair, tcp",
+            place: Place::Tcp,
+            sender: Context::pair,
+            receiver: Context::pair,
+        }),
+        plan(Sockets {
+            name: "zmq dealer/router, tcp",
+            place: Place::Tcp,
+            sender: Context::dealer,
+            receiver: Context::router,
+        }),
+    ]
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Inproc,
+    Ipc,
+    Tcp,
+}
+
+/// A socket of one kind that connects to one of another.
+struct Sockets<S, R> {
+    name: &'static str,
+    place: Place,
+    sender: fn(&Context) -> Builder<S>,
+    receiver: fn(&Context) -> Builder<R>,
+}
+
+impl<S: Kind, R: Kind> Sockets<S, R> {
+    fn bind(
+        &self,
+        context: &Context,
+        endpoint: &str,
+        setup: &Setup,
+    ) -> Result<Socket<R>, Box<dyn Error + Send + Sync>> {
+        // A socket that was dropped is closed in the background.
+        let start = Instant::now();
+        loop {
+            let builder = (self.receiver)(context)
+                .caps(setup.caps())
+                .recv_high_water(setup.high_water())
+                .recv_timeout(Some(setup.timeout()));
+            match builder.bind(endpoint) {
+                Ok(socket) => return Ok(socket),
+                Err(error) if start.elapsed() > Duration::from_secs(10) => {
+                    return Err(error.into());
+                }
+                Err(_) => thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+
+    fn connect(
+        &self,
+        context: &Context,
+        endpoint: &str,
+        setup: &Setup,
+    ) -> Result<Socket<S>, Box<dyn Error + Send + Sync>> {
+        let builder = (self.sender)(context)
+            .send_high_water(setup.high_water())
+            .send_timeout(Some(setup.timeout()))
+            .linger(setup.linger());
+        Ok(builder.connect(endpoint)?)
+    }
+}
+
+impl<S, R> Backend for Sockets<S, R>
+where
+    S: Kind + Send + 'static,
+    R: Kind + Send + 'static,
+    Socket<S>: SendFrames,
+    Socket<R>: RecvFrames,
+{
+    type Sender = Socket<S>;
+    type Receiver = Bound<Socket<R>>;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn open(
+        &self,
+        setup: &Setup,
+    ) -> Result<(Socket<S>, Bound<Socket<R>>), Box<dyn Error + Send + Sync>> {
+        let context = Context::new();
+        let file = (self.place == Place::Ipc).then(|| Arc::new(SocketFile::new()));
+        let endpoint = match self.place {
+            Place::Inproc => "inproc://conformance".to_owned(),
+            Place::Ipc => file
+                .as_ref()
+                .map(|file| file.endpoint())
+                .unwrap_or_default(),
+            Place::Tcp => "tcp://127.0.0.1:*".to_owned(),
+        };
+        let socket = self.bind(&context, &endpoint, setup)?;
+        let sender = self.connect(&context, socket.endpoint(), setup)?;
+        Ok((sender, Bound { socket, file }))
+    }
+
+    fn restart_receiver(
+        &self,
+        receiver: Bound<Socket<R>>,
+        setup: &Setup,
+    ) -> Result<Option<Bound<Socket<R>>>, Box<dyn Error + Send + Sync>> {
+        if self.place == Place::Inproc {
+            return Ok(None);
+        }
+        let Bound { socket, file } = receiver;
+        let (context, endpoint) = (socket.context().clone(), socket.endpoint().to_owned());
+        drop(socket);
+        let socket = self.bind(&context, &endpoint, setup)?;
+        Ok(Some(Bound { socket, file }))
+    }
+
+    fn restart_sender(
+        &self,
+        sender: Socket<S>,
+        setup: &Setup,
+    ) -> Result<Option<Socket<S>>, Box<dyn Error + Send + Sync>> {
+        let (context, endpoint) = (sender.context().clone(), sender.endpoint().to_owned());
+        drop(sender);
+        self.connect(&context, &endpoint, setup).map(Some)
+    }
+}
+
+/// A socket that is bound, and the file that it is bound to.
+struct Bound<S> {
+    socket: S,
+    file: Option<Arc<SocketFile>>,
+}
+
+impl<S: RecvFrames> RecvFrames for Bound<S> {
+    type Message = S::Message;
+    type RecvError = S::RecvError;
+
+    fn recv_frames(&mut self, message: &mut S::Message, wait: Wait) -> Result<(), S::RecvError> {
+        self.socket.recv_frames(message, wait)
+    }
+}
+
+/// A file for an endpoint, which libzmq leaves behind: removed in the end.
+struct SocketFile(PathBuf);
+
+impl SocketFile {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tensorwire-conformance-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn endpoint(&self) -> String {
+        format!("ipc://{}", self.0.display())
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It need not be there.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
