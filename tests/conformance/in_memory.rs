@@ -4,6 +4,7 @@ use std::error::Error;
 
 use tensorwire::transport::conformance::{Backend, Setup};
 use tensorwire::transport::loopback::{Loopback, Options};
+use tensorwire::transport::{Counters, Observed};
 
 use crate::{Planned, plan};
 
@@ -41,5 +42,13 @@ impl Backend for InMemory {
             options = options.with_shift(shift);
         }
         Ok(options.pair())
+    }
+
+    fn sender_counters(&self, sender: &Loopback) -> Option<Counters> {
+        Some(sender.counters())
+    }
+
+    fn receiver_counters(&self, receiver: &Loopback) -> Option<Counters> {
+        Some(receiver.counters())
     }
 }

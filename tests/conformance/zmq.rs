@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tensorwire::transport::conformance::{Backend, Setup};
+use tensorwire::transport::conformance::{Backend, Check, Setup};
 use tensorwire::transport::zmq::{Builder, Context, Kind, Socket};
 use tensorwire::transport::{RecvFrames, SendFrames, Wait};
 
@@ -20,6 +20,7 @@ pub(crate) fn backends() -> [Planned; 5] {
             place,
             sender: Context::push,
             receiver: Context::pull,
+            skips: None,
         })
     };
     [
@@ -31,12 +32,17 @@ pub(crate) fn backends() -> [Planned; 5] {
             place: Place::Tcp,
             sender: Context::pair,
             receiver: Context::pair,
+            skips: Some((
+                Check::SenderRestart,
+                "a PAIR socket turns away who comes while the one before has messages left",
+            )),
         }),
         plan(Sockets {
             name: "zmq dealer/router, tcp",
             place: Place::Tcp,
             sender: Context::dealer,
             receiver: Context::router,
+            skips: None,
         }),
     ]
 }
@@ -54,6 +60,7 @@ struct Sockets<S, R> {
     place: Place,
     sender: fn(&Context) -> Builder<S>,
     receiver: fn(&Context) -> Builder<R>,
+    skips: Option<(Check, &'static str)>,
 }
 
 impl<S: Kind, R: Kind> Sockets<S, R> {
@@ -150,6 +157,11 @@ where
         let (context, endpoint) = (sender.context().clone(), sender.endpoint().to_owned());
         drop(sender);
         self.connect(&context, &endpoint, setup).map(Some)
+    }
+
+    fn skip(&self, check: Check) -> Option<&'static str> {
+        let (skipped, reason) = self.skips?;
+        (skipped == check).then_some(reason)
     }
 }
 

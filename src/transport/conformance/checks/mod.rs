@@ -138,8 +138,9 @@ checks! {
     /// The sender is closed and another one takes its place, three times: all messages
     /// of all of them arrive, in order.
     ///
-    /// Each sender is closed before the next one sends, and what one sent is received
-    /// before the next one is made: order holds per sender.
+    /// What one sent is still under way when the next one is made, and received before
+    /// that one sends: order holds per sender. A transport that is for one sender only,
+    /// and turns away a second one while messages of the first are left, may skip it.
     SenderRestart, "sender_restart", restart::sender;
     /// Owners of buffers are dropped exactly once when their message is delivered and
     /// dropped; the list they were in is empty and keeps its room.
