@@ -149,7 +149,7 @@ fn a_delayed_message_wakes_the_task_when_it_is_due() {
     run(0, async {
         let (mut left, right) = loopback::pair();
         let delay = Duration::from_millis(30);
-        left.script(&[(0, loopback::Fault::Delay(delay))]);
+        left.script([(0, loopback::Fault::Delay(delay))]);
         let mut right = Async::new(right).unwrap();
         let start = Instant::now();
         left.send(&[b"late"]).unwrap();

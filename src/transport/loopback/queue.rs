@@ -40,6 +40,17 @@ struct Queued {
     message: Message,
     /// When it may be received; `None` is at once.
     due: Option<Instant>,
+    /// The number of the message, if a receive of it is still to fail.
+    fails: Option<u64>,
+}
+
+/// How a message is to arrive.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrival {
+    /// So much later.
+    pub(super) delay: Option<Duration>,
+    /// After a receive that fails with this number.
+    pub(super) fails: Option<u64>,
 }
 
 impl Queue {
@@ -73,11 +84,22 @@ impl Queue {
         }
     }
 
-    /// Appends `message`, to be received after `delay`.
-    pub(super) fn push(&self, message: Message, delay: Option<Duration>) {
+    /// Gives an empty message to fill, room or not.
+    pub(super) fn spare(&self) -> Message {
+        self.lock().spares.pop().unwrap_or_default()
+    }
+
+    /// Appends `message`, to be received as `arrival` says.
+    pub(super) fn push(&self, message: Message, arrival: Arrival) {
+        let Arrival { delay, fails } = arrival;
         let due = delay.and_then(|delay| Instant::now().checked_add(delay));
+        let queued = Queued {
+            message,
+            due,
+            fails,
+        };
         let mut state = self.lock();
-        state.queued.push_back(Queued { message, due });
+        state.queued.push_back(queued);
         self.tell(state);
     }
 
@@ -95,6 +117,10 @@ impl Queue {
             };
             let Some(longest) = longest else { break };
             state = self.sleep(state, longest.min(deadline.remaining()?));
+        }
+        let front = state.queued.front_mut();
+        if let Some(message) = front.and_then(|queued| queued.fails.take()) {
+            return Err(Error::Injected { message });
         }
         if let Some(mut queued) = state.queued.pop_front() {
             mem::swap(message, &mut queued.message);
