@@ -168,6 +168,9 @@ struct Entry {
     length: U64,
 }
 
+/// Where the length lies in an entry.
+const LENGTH_OFFSET: usize = 8;
+
 /// A checked bundle, read where it lies.
 ///
 /// Its frames borrow from the buffer, not from this value, which is two
