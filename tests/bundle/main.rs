@@ -6,9 +6,11 @@ mod files;
 mod malformed;
 mod properties;
 
+#[cfg(feature = "alloc")]
+use tensorwire::bundle::encode_to_vec;
 use tensorwire::bundle::{
-    self, ALIGNMENT, Bundle, ENTRY_LEN, Error, ErrorKind, HEADER_LEN, Index, MAGIC, VERSION,
-    encode_into, encoded_len, lend,
+    ALIGNMENT, Bundle, ENTRY_LEN, Error, ErrorKind, HEADER_LEN, Index, MAGIC, VERSION, encode_into,
+    encoded_len, lend,
 };
 use tensorwire::{Message, Storage};
 
@@ -303,7 +305,7 @@ fn lengths_that_change_between_two_looks_are_refused() {
     assert_eq!(error.kind(), ErrorKind::LengthsChanged);
     #[cfg(feature = "alloc")]
     {
-        let error = bundle::encode_to_vec(&[Growing(Cell::new(0))]).unwrap_err();
+        let error = encode_to_vec(&[Growing(Cell::new(0))]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LengthsChanged);
     }
 }
@@ -346,11 +348,11 @@ fn a_vector_is_written_like_a_buffer() {
     let counts = [1, 2, 63, 64, 65, 129, 1000];
     for count in counts {
         let frames: Vec<_> = (0..count).map(|length| vec![7; length % 200]).collect();
-        let vector = bundle::encode_to_vec(&frames).unwrap();
+        let vector = encode_to_vec(&frames).unwrap();
         assert!(vector == bundle_of(&frames));
         assert_eq!(vector.capacity(), vector.len());
     }
     let none: [&[u8]; 0] = [];
-    let error = bundle::encode_to_vec(&none).unwrap_err();
+    let error = encode_to_vec(&none).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoFrames);
 }
