@@ -139,7 +139,7 @@ fn naive(bytes: &[u8]) -> Option<Vec<&[u8]>> {
 fn written(frames: &[&[u8]]) -> Vec<u8> {
     let mut bytes = vec![0; 24 + 16 * frames.len()];
     for (index, frame) in frames.iter().enumerate() {
-        while bytes.len() % 64 != 0 {
+        while !bytes.len().is_multiple_of(64) {
             bytes.push(0);
         }
         let entry = 24 + 16 * index;
