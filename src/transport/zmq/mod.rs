@@ -158,6 +158,7 @@
 mod builder;
 mod error;
 mod kind;
+mod lent;
 mod message;
 mod raw;
 mod recv;
@@ -172,8 +173,8 @@ pub use ::zmq::{POLLERR, POLLIN, POLLOUT, PollEvents, PollItem, poll};
 pub use builder::Builder;
 pub use error::Error;
 pub use kind::{Dealer, Kind, Pair, Publish, Pull, Push, Receives, Router, Sends, Subscribe};
+pub(in crate::transport) use lent::Lent;
 pub use message::{Frame, Message, Routed};
-pub(in crate::transport) use raw::Lent;
 pub use send::Peer;
 pub use socket::Socket;
 
