@@ -47,7 +47,7 @@ impl Sample {
     }
 
     fn encode<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
-        let tensor = TensorView::from_slice("latents", &self.dims, &*self.payload);
+        let tensor = TensorView::from_slice("latents", &self.dims, &self.payload);
         encode_into(&[tensor.unwrap()], &scalars(), buffer).unwrap()
     }
 

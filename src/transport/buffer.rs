@@ -106,6 +106,7 @@ impl Buffer {
 }
 
 impl AsRef<[u8]> for Buffer {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
         match &self.content {
             Content::Boxed(owner) => owner.bytes(),

@@ -160,6 +160,7 @@ mod error;
 mod kind;
 mod lent;
 mod message;
+mod monitor;
 mod raw;
 mod recv;
 mod send;
@@ -174,7 +175,7 @@ pub use builder::Builder;
 pub use error::Error;
 pub use kind::{Dealer, Kind, Pair, Publish, Pull, Push, Receives, Router, Sends, Subscribe};
 pub(in crate::transport) use lent::Lent;
-pub use message::{Frame, Message, Routed};
+pub use message::{Frame, INLINE_BYTES, Message, Routed};
 pub use send::Peer;
 pub use socket::Socket;
 

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
 
 use ::zmq::Socket;
 use zmq_sys::zmq_msg_t;
@@ -108,6 +109,7 @@ impl Outgoing {
     /// # Errors
     ///
     /// The error number; then the frame is as it was.
+    #[inline]
     pub(super) fn send(
         &mut self,
         socket: &mut Socket,
@@ -174,6 +176,7 @@ impl Outgoing {
 }
 
 impl Drop for Outgoing {
+    #[inline]
     fn drop(&mut self) {
         // What libzmq has sent it has also left empty, and then nothing needs
         // to be closed.
@@ -198,6 +201,13 @@ pub(super) fn bind(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
 pub(super) fn connect(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
     // SAFETY: as for `zmq_bind`.
     check(unsafe { zmq_sys::zmq_connect(socket.as_mut_ptr(), endpoint.as_ptr()) })
+}
+
+/// Ends the events of `socket`, of which the last one says so.
+pub(super) fn end_monitor(socket: &mut Socket) -> Result<(), i32> {
+    // SAFETY: `zmq_socket_monitor` asks for an open socket, borrowed mutably here; no
+    // endpoint is how it is told to end.
+    check(unsafe { zmq_sys::zmq_socket_monitor(socket.as_mut_ptr(), ptr::null(), 0) })
 }
 
 /// Looks up the error number behind a status of -1.

@@ -62,6 +62,37 @@ impl<K: Kind> Socket<K> {
         frames: &[&[u8]],
         wait: Wait,
     ) -> Result<(), Error> {
+        let sent = self.copy_and_send(envelope, frames, wait);
+        let bytes = frames.iter().map(|frame| frame.len());
+        self.note_sent(sent, bytes.fold(0, usize::saturating_add))
+    }
+
+    fn send_mixed(
+        &mut self,
+        envelope: Option<&[u8]>,
+        parts: &mut Vec<Part<'_>>,
+        wait: Wait,
+    ) -> Result<(), Error> {
+        let mut bytes = 0;
+        let sent = self.stage_and_send(envelope, parts, wait, &mut bytes);
+        self.note_sent(sent, bytes)
+    }
+
+    /// Counts a message of `bytes`, or why it was not sent.
+    fn note_sent(&mut self, sent: Result<(), Error>, bytes: usize) -> Result<(), Error> {
+        match &sent {
+            Ok(()) => self.recorder.sent(bytes),
+            Err(error) => self.recorder.send_failed(error),
+        }
+        sent
+    }
+
+    fn copy_and_send(
+        &mut self,
+        envelope: Option<&[u8]>,
+        frames: &[&[u8]],
+        wait: Wait,
+    ) -> Result<(), Error> {
         if frames.is_empty() {
             return Err(Error::EmptyMessage);
         }
@@ -76,17 +107,19 @@ impl<K: Kind> Socket<K> {
         sent.map_err(|(error, _)| error)
     }
 
-    fn send_mixed(
+    /// Sends `parts`, and adds up their lengths in `bytes`.
+    fn stage_and_send(
         &mut self,
         envelope: Option<&[u8]>,
         parts: &mut Vec<Part<'_>>,
         wait: Wait,
+        bytes: &mut usize,
     ) -> Result<(), Error> {
         if parts.is_empty() {
             return Err(Error::EmptyMessage);
         }
         self.staged.clear();
-        let sent = self.stage(parts).and_then(|()| {
+        let sent = self.stage(parts, bytes).and_then(|()| {
             let bytes = |index: usize| match parts.get(index) {
                 Some(Part::Borrowed(bytes)) => *bytes,
                 _ => &[],
@@ -109,13 +142,21 @@ impl<K: Kind> Socket<K> {
 
     /// Makes a frame of every part, so that nothing but the connection can fail
     /// once the first one is sent.
-    fn stage(&mut self, parts: &mut [Part<'_>]) -> Result<(), (Error, Progress)> {
+    fn stage(
+        &mut self,
+        parts: &mut [Part<'_>],
+        total: &mut usize,
+    ) -> Result<(), (Error, Progress)> {
         let refused = |errno| (Error::from_errno(errno), Progress::Nothing);
         for part in parts {
             let staged = match part {
-                Part::Borrowed(bytes) => Outgoing::with_room(bytes.len()).map_err(refused)?,
+                Part::Borrowed(bytes) => {
+                    *total = total.saturating_add(bytes.len());
+                    Outgoing::with_room(bytes.len()).map_err(refused)?
+                }
                 Part::Owned(buffer) => {
                     let bytes = buffer.as_ref();
+                    *total = total.saturating_add(bytes.len());
                     if bytes.len() < self.options.copy_below {
                         Outgoing::copied(bytes).map_err(refused)?
                     } else {
