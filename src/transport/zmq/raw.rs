@@ -16,22 +16,26 @@ use crate::transport::Buffer;
 
 /// One frame on its way out.
 ///
-/// Whatever happens to it, dropping it closes the libzmq message, and that
-/// releases what is still in it.
+/// It is made empty and filled where it stays: libzmq writes into it, and to move it
+/// right after that takes longer than making it. Whatever happens to it, dropping it
+/// closes the libzmq message, and that releases what is still in it.
+#[derive(Default)]
 pub(super) struct Outgoing {
     message: zmq_msg_t,
     content: Content,
 }
 
+#[derive(Default)]
 enum Content {
+    /// None yet, or none any more, as libzmq has it: nothing to be closed.
+    #[default]
+    Empty,
     /// Room of this many bytes, not written yet.
     Room(usize),
     /// Bytes of libzmq's own.
     Ready,
     /// The bytes of an owner that libzmq releases.
     Lent { words: Words, reclaim: Reclaim },
-    /// None any more: libzmq has them.
-    Sent,
 }
 
 // SAFETY: `Send` asks that the value may be used from another thread.
@@ -41,37 +45,37 @@ enum Content {
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
-    /// Makes a frame with room for `len` bytes, which [`Outgoing::send`] fills.
-    pub(super) fn with_room(len: usize) -> Result<Self, i32> {
-        let mut message = zmq_msg_t::default();
+    /// Makes room for `len` bytes, which [`Outgoing::send`] fills.
+    #[inline]
+    pub(super) fn make_room(&mut self, len: usize) -> Result<(), i32> {
+        self.close();
         // SAFETY: `zmq_msg_init_size` asks for a pointer to a `zmq_msg_t` that is
-        // not initialized: `message` is fresh.
-        check(unsafe { zmq_sys::zmq_msg_init_size(&raw mut message, len) })?;
-        let content = Content::Room(len);
-        Ok(Self { message, content })
+        // not initialized: it is closed.
+        check(unsafe { zmq_sys::zmq_msg_init_size(&raw mut self.message, len) })?;
+        self.content = Content::Room(len);
+        Ok(())
     }
 
-    /// Makes a frame with a copy of `bytes`.
-    pub(super) fn copied(bytes: &[u8]) -> Result<Self, i32> {
-        let mut frame = Self::with_room(bytes.len())?;
-        frame.fill(bytes)?;
-        Ok(frame)
+    /// Makes it a copy of `bytes`.
+    pub(super) fn copy(&mut self, bytes: &[u8]) -> Result<(), i32> {
+        self.make_room(bytes.len())?;
+        self.fill(bytes)
     }
 
-    /// Makes a frame of `buffer` itself.
+    /// Makes it `buffer` itself.
     ///
     /// # Errors
     ///
     /// The buffer again, and the error number.
-    pub(super) fn lent(buffer: Buffer) -> Result<Self, (Buffer, i32)> {
+    pub(super) fn lend(&mut self, buffer: Buffer) -> Result<(), (Buffer, i32)> {
+        self.close();
         let Lent {
             words,
             release,
             reclaim,
         } = Lent::new(buffer);
-        let mut message = zmq_msg_t::default();
         // SAFETY: `zmq_msg_init_data` asks five things.
-        // - The `zmq_msg_t` is not initialized: it is fresh.
+        // - The `zmq_msg_t` is not initialized: it is closed.
         // - `data` is valid for reads of `len` bytes until the callback is
         //   called: it is what the owner gave, the owner is kept by the words, its
         //   bytes stay at their address, and nobody drops or changes them before that.
@@ -84,7 +88,7 @@ impl Outgoing {
         //   message is closed unsent.
         let status = unsafe {
             zmq_sys::zmq_msg_init_data(
-                &raw mut message,
+                &raw mut self.message,
                 words.data.cast::<c_void>(),
                 words.len,
                 Some(release),
@@ -92,10 +96,10 @@ impl Outgoing {
             )
         };
         match check(status) {
-            Ok(()) => Ok(Self {
-                message,
-                content: Content::Lent { words, reclaim },
-            }),
+            Ok(()) => {
+                self.content = Content::Lent { words, reclaim };
+                Ok(())
+            }
             Err(errno) => {
                 // SAFETY: `reclaim` asks for the words it was made with, and that the
                 // owner is made once: libzmq failed and so will not call the release.
@@ -116,37 +120,53 @@ impl Outgoing {
         bytes: &[u8],
         flags: c_int,
     ) -> Result<(), i32> {
-        if let Content::Room(_) = self.content {
-            self.fill(bytes)?;
+        match self.content {
+            Content::Room(_) => self.fill(bytes)?,
+            Content::Empty => return Err(zmq_sys::errno::EINVAL),
+            Content::Ready | Content::Lent { .. } => {}
         }
         // SAFETY: `zmq_msg_send` asks two things.
-        // - The message is initialized and its content written: both
-        //   constructors do the first, `fill` and `lent` the second.
+        // - The message is initialized and its content written: `make_room` and `lend`
+        //   do the first, `fill` and `lend` the second, and it is not empty.
         // - The socket is open and used by one thread: it is borrowed mutably.
         let status =
             unsafe { zmq_sys::zmq_msg_send(&raw mut self.message, socket.as_mut_ptr(), flags) };
         check(status)?;
-        self.content = Content::Sent;
+        // What libzmq has sent it has also left empty, and then nothing needs to be
+        // closed.
+        self.content = Content::Empty;
         Ok(())
     }
 
     /// Takes the buffer back out of a frame that was not sent.
-    pub(super) fn reclaim(mut self) -> Option<Buffer> {
+    pub(super) fn reclaim(&mut self) -> Option<Buffer> {
         let Content::Lent { words, reclaim } = self.content else {
             return None;
         };
-        // Not to be closed again by the drop.
-        self.content = Content::Sent;
+        self.content = Content::Empty;
         // A message that was never sent has this one handle, and closing it calls the
         // release on this thread before it returns (`msg_t::close` of libzmq).
         lent::without_release(|| {
             // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
-            // afterwards: `lent` initialized it, and now its content is `Sent`.
+            // afterwards: `lend` initialized it, and now its content is `Empty`.
             unsafe { zmq_sys::zmq_msg_close(&raw mut self.message) };
         });
         // SAFETY: `reclaim` asks for the words it was made with, and that the owner is
         // made once: the one release there was did nothing.
         Some(unsafe { reclaim(words) })
+    }
+
+    /// Lets go of what is in it.
+    #[inline]
+    pub(super) fn close(&mut self) {
+        if let Content::Empty = self.content {
+            return;
+        }
+        self.content = Content::Empty;
+        // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
+        // afterwards: all contents but `Empty` are initialized, and now it is that. It
+        // fails for no other reason.
+        unsafe { zmq_sys::zmq_msg_close(&raw mut self.message) };
     }
 
     /// Writes `bytes` into the room, which has their length.
@@ -158,7 +178,7 @@ impl Outgoing {
             return Err(zmq_sys::errno::EINVAL);
         }
         // SAFETY: `zmq_msg_data` asks for an initialized message: it is one since
-        // `with_room`.
+        // `make_room`.
         let data = unsafe { zmq_sys::zmq_msg_data(&raw mut self.message) };
         // SAFETY: `ptr::copy_nonoverlapping` asks three things.
         // - `bytes` is valid for reads of `len` bytes: it is a slice that long.
@@ -176,17 +196,8 @@ impl Outgoing {
 }
 
 impl Drop for Outgoing {
-    #[inline]
     fn drop(&mut self) {
-        // What libzmq has sent it has also left empty, and then nothing needs
-        // to be closed.
-        if let Content::Sent = self.content {
-            return;
-        }
-        // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
-        // afterwards: the constructors, and this is the drop. It fails for no
-        // other reason.
-        unsafe { zmq_sys::zmq_msg_close(&raw mut self.message) };
+        self.close();
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Socket<K> {
     pub(super) send_millis: i32,
     /// How many receives are still to wait without a look.
     pub(super) waits: u8,
-    /// The frames of the message being sent; empty between calls.
+    /// The frames of the message being sent; all of them empty between calls.
     pub(super) staged: Vec<Outgoing>,
     /// Whether any endpoint is a connection that libzmq reads in batches.
     pub(super) batched: bool,
