@@ -107,12 +107,14 @@ impl Recorder {
     }
 
     /// Counts a message of `bytes` that was sent.
+    #[inline]
     pub fn sent(&mut self, bytes: usize) {
         add(&mut self.counters.messages_sent, 1);
         add(&mut self.counters.bytes_sent, bytes);
     }
 
     /// Counts a message of `bytes` that was received.
+    #[inline]
     pub fn received(&mut self, bytes: usize) {
         add(&mut self.counters.messages_received, 1);
         add(&mut self.counters.bytes_received, bytes);
