@@ -89,6 +89,7 @@ mod counters;
 #[cfg(feature = "std")]
 mod deadline;
 mod error;
+mod lend;
 #[cfg(feature = "std")]
 pub mod loopback;
 mod receipt;
@@ -107,6 +108,7 @@ pub use counters::{Counters, Observed, Recorder};
 #[cfg(feature = "std")]
 pub use deadline::{Deadline, Expired};
 pub use error::{ErrorKind, TransportError};
+pub use lend::{LendFrames, Loan};
 pub use receipt::Receipt;
 
 /// A message as a transport received it: it owns the bytes that views borrow.
