@@ -92,6 +92,8 @@ mod error;
 mod lend;
 #[cfg(feature = "std")]
 pub mod loopback;
+#[cfg(feature = "nng")]
+pub mod nng;
 mod receipt;
 #[cfg(feature = "zmq")]
 pub mod zmq;
