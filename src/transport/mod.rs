@@ -66,6 +66,8 @@
 //! moved into a `Buffer`, so that nothing can touch them in flight; whether
 //! the bytes are copied after that is the transport's business. Each owner is
 //! dropped exactly once, and not before the transport has done with its bytes.
+//! Where a message is one buffer, [`LendFrames`] lends its frames out, to be
+//! written where they are sent from.
 //!
 //! A received message owns its bytes: it may outlive the transport it came
 //! from. Views borrow from the message, so it is not moved, cleared or
