@@ -56,6 +56,53 @@ fn zmq_allocates_nothing_of_ours_once_warm() {
     }
 }
 
+#[cfg(feature = "nng")]
+#[test]
+fn nng_allocates_nothing_of_ours_once_warm() {
+    use tensorwire::transport::nng::Context;
+    use tensorwire::transport::{LendFrames, Loan, Wait};
+
+    for endpoint in ["inproc://alloc", "tcp://127.0.0.1:0"] {
+        let context = Context::new();
+        let mut pull = context.pull().listen(endpoint).unwrap();
+        let mut push = context.push().dial(pull.endpoint()).unwrap();
+        assert_none_once_warm(&mut push, &mut pull, endpoint);
+        let mut message = Default::default();
+        for round in 0..20 {
+            let mut lend = || {
+                let mut loan = push.lend_frames(&[100, 5000], Wait::Never).unwrap();
+                loan.frames_mut().for_each(|frame| frame.fill(1));
+                loan.send(Wait::Never).unwrap();
+                pull.recv_into(&mut message).unwrap();
+            };
+            if round < 5 {
+                lend();
+                continue;
+            }
+            none(lend);
+            let receipt = message.receipt().unwrap();
+            assert_eq!((receipt.copied_bytes(), receipt.allocations()), (0, 0));
+        }
+    }
+    let context = Context::new();
+    let mut reply = context.reply().listen("inproc://alloc-reply").unwrap();
+    let mut request = context.request().dial(reply.endpoint()).unwrap();
+    let mut message = Default::default();
+    for round in 0..20 {
+        let mut exchange = || {
+            request.send(&[b"question", &[1; 5000]]).unwrap();
+            reply.recv_into(&mut message).unwrap();
+            reply.send(&[b"answer"]).unwrap();
+            while request.try_recv_into(&mut message).is_err() {}
+        };
+        if round < 5 {
+            exchange();
+        } else {
+            none(exchange);
+        }
+    }
+}
+
 /// A message whose frames share one body, as the docs of [`Frames`] have it.
 #[derive(Default)]
 struct Bundled {
