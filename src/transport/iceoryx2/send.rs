@@ -22,9 +22,7 @@ use super::loan::{Place, Room};
 use super::{Error, Lent};
 use crate::bundle;
 use crate::transport::deadline::Deadline;
-use crate::transport::{
-    Counters, LendFrames, Loan, Observed, Part, Recorder, SendFrames, Wait,
-};
+use crate::transport::{Counters, LendFrames, Loan, Observed, Part, Recorder, SendFrames, Wait};
 
 /// A sending end of a channel.
 ///
@@ -99,6 +97,15 @@ impl Sender {
             recorder: Recorder::new("iceoryx2"),
             broken: false,
         })
+    }
+
+    /// Returns whether the channel has a receiver.
+    ///
+    /// One that was killed counts until somebody cleans up after it; see [the
+    /// module](super) on crashes.
+    #[must_use]
+    pub fn has_receiver(&self) -> bool {
+        self.channel.has_receiver()
     }
 
     /// Waits for room for one message with frames of the lengths in `lengths`, and

@@ -1,6 +1,8 @@
 //! What is special about shared memory.
 
 mod channels;
+mod crashes;
+mod hostile;
 
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
