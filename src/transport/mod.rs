@@ -97,6 +97,8 @@ mod counters;
 #[cfg(feature = "std")]
 mod deadline;
 mod error;
+#[cfg(feature = "iceoryx2")]
+pub mod iceoryx2;
 mod lend;
 #[cfg(feature = "std")]
 pub mod loopback;

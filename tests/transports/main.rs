@@ -4,6 +4,8 @@
 
 mod contract;
 mod faults;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
 #[cfg(feature = "nng")]
 mod nng;
 mod owned;
@@ -100,6 +102,12 @@ macro_rules! over_each_link {
             #[test]
             fn over_loopback_shifted() {
                 super::$test::<crate::Shifted>();
+            }
+
+            #[cfg(feature = "iceoryx2")]
+            #[test]
+            fn over_iceoryx2() {
+                super::$test::<crate::iceoryx2::SharedMemory>();
             }
 
             #[cfg(feature = "zmq")]
