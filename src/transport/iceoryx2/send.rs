@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
-use core::hint;
 use core::time::Duration;
 
 use alloc::vec::Vec;
@@ -17,7 +16,7 @@ use ::iceoryx2::port::update_connections::UpdateConnections;
 use ::iceoryx2::prelude::{AllocationStrategy, BackpressureStrategy, ipc_threadsafe};
 
 use super::builder::Options;
-use super::channel::{BLOCK, Channel, guard};
+use super::channel::{BLOCK, Channel, guard, pause};
 use super::loan::{Place, Room};
 use super::{Error, Lent};
 use crate::bundle;
@@ -216,8 +215,9 @@ impl Sender {
         let mut nap = SHORTEST_NAP;
         loop {
             let left = deadline.remaining()?;
-            if start.elapsed() < self.options.spin {
-                hint::spin_loop();
+            let waited = start.elapsed();
+            if waited < self.options.spin {
+                pause(waited);
             } else {
                 thread::sleep(nap.min(left));
                 nap = nap.saturating_mul(2).min(LONGEST_NAP);
