@@ -24,9 +24,9 @@ use crate::transport::Caps;
 /// use tensorwire::transport::{Caps, RecvFrames, TransportError, iceoryx2};
 ///
 /// # let name = &format!("doc/builder/{}", std::process::id());
-/// # let _ = "
+/// # let _ = r#"
 /// let name = "denoiser/latents";
-/// # ";
+/// # "#;
 /// let mut receiver = iceoryx2::Builder::new(name)
 ///     .caps(Caps::new().with_frames(9))
 ///     .recv_timeout(Some(Duration::from_millis(1)))

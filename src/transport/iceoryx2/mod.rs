@@ -22,9 +22,9 @@
 //! use tensorwire::transport::{Frames, LendFrames, Loan, RecvFrames, SendFrames, Wait, iceoryx2};
 //!
 //! # let name = &format!("doc/mod/{}", std::process::id());
-//! # let _ = "
+//! # let _ = r#"
 //! let name = "denoiser/latents";
-//! # ";
+//! # "#;
 //! let channel = iceoryx2::Builder::new(name);
 //! let mut sender = channel.clone().sender()?;
 //! let mut receiver = channel.receiver()?;
