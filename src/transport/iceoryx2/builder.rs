@@ -54,8 +54,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Name`], [`Error::Directory`], [`Error::TooManySenders`], or
-    /// [`Error::Failed`] for what else the system says.
+    /// [`Error::Name`], [`Error::Directory`], [`Error::TooManySenders`],
+    /// [`Error::TooLarge`] for a pool of more than all memory, or [`Error::Failed`] for
+    /// what else the system says.
     pub fn sender(self) -> Result<Sender, Error> {
         Sender::open(&self.name, self.options)
     }

@@ -52,6 +52,12 @@ enum Meeting {
 
 impl Sender {
     pub(super) fn open(name: &str, options: Options) -> Result<Self, Error> {
+        let (depth, message_bytes) = (options.depth, options.message_bytes);
+        let limit = LARGEST_POOL.checked_div(depth).unwrap_or(0);
+        if message_bytes > limit {
+            let actual = message_bytes;
+            return Err(Error::TooLarge { limit, actual });
+        }
         let channel = Channel::open(name, options.directory.as_deref())?;
         let notifier = channel.port(
             (
@@ -61,7 +67,6 @@ impl Sender {
             "make a notifier",
             || channel.wakes.notifier_builder().create(),
         )?;
-        let depth = options.depth;
         let publisher = channel.port(
             (
                 PublisherCreateError::ExceedsMaxSupportedPublishers,
@@ -71,7 +76,7 @@ impl Sender {
             || {
                 let builder = channel.messages.publisher_builder();
                 builder
-                    .initial_max_slice_len(options.message_bytes.div_ceil(BLOCK))
+                    .initial_max_slice_len(message_bytes.div_ceil(BLOCK))
                     .allocation_strategy(AllocationStrategy::Static)
                     // As many places as may be under way or kept: a place that can be
                     // had has room at the receiver too, so that sending never waits.
@@ -298,6 +303,9 @@ impl fmt::Debug for Sender {
             .finish_non_exhaustive()
     }
 }
+
+/// Past this iceoryx2's own sums would overflow; the system gives up long before.
+const LARGEST_POOL: usize = usize::MAX >> 2;
 
 /// How long a nap is that a sender takes while there is no room: twice the last one.
 const SHORTEST_NAP: Duration = Duration::from_micros(50);

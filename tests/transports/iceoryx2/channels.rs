@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tensorwire::bundle;
 use tensorwire::transport::iceoryx2::{
-    Builder, DirectoryFault, Error, MAX_SENDERS, METADATA_COPY, Message,
+    Builder, DirectoryFault, Error, Lent, MAX_SENDERS, METADATA_COPY, Message, Receiver, Sender,
 };
 use tensorwire::transport::{Frames, LendFrames, Loan, Observed, RecvFrames, SendFrames, Wait};
 
@@ -84,6 +84,28 @@ fn what_has_no_room_at_all_is_refused_with_the_numbers() {
     }
     sender.send(&[&vec![2; limit - 64]]).unwrap();
     assert_eq!(receiver.recv().unwrap().byte_count(), limit - 64);
+}
+
+#[test]
+fn a_pool_that_cannot_be_made_is_refused() {
+    let open = |bytes| {
+        let channel = channel(8).message_bytes(bytes).sender();
+        channel.map(drop).unwrap_err()
+    };
+    assert!(matches!(open(usize::MAX), Error::TooLarge { .. }));
+    assert!(matches!(open(usize::MAX >> 5), Error::Failed { .. }));
+    assert!(matches!(open(1 << 58), Error::Failed { .. }));
+}
+
+#[test]
+fn ends_and_messages_may_go_to_other_threads() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<Sender>();
+    sent::<Lent<'_>>();
+    sent::<Receiver>();
+    shared::<Message>();
+    shared::<Error>();
 }
 
 #[test]
