@@ -97,7 +97,11 @@ mod deadline;
 mod error;
 #[cfg(feature = "std")]
 pub mod loopback;
+#[cfg(feature = "std")]
+mod pool;
 mod receipt;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 
@@ -113,6 +117,8 @@ pub use counters::{Counters, Observed, Recorder};
 #[cfg(feature = "std")]
 pub use deadline::{Deadline, Expired};
 pub use error::{ErrorKind, TransportError};
+#[cfg(feature = "std")]
+pub use pool::{BUFFER_ALIGN, BufferPool, PoolError, PoolStats, PooledBuffer};
 pub use receipt::Receipt;
 
 /// A message as a transport received it: it owns the bytes that views borrow.

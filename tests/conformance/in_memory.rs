@@ -8,14 +8,20 @@ use tensorwire::transport::{Counters, Observed};
 
 use crate::{Planned, plan};
 
-pub(crate) fn backends() -> [Planned; 2] {
-    let (name, shift) = ("loopback, shifted", Some(5));
-    [
-        plan(InMemory {
-            name: "loopback",
-            shift: None,
-        }),
-        plan(InMemory { name, shift }),
+pub(crate) fn backends() -> Vec<Planned> {
+    let plain = || InMemory {
+        name: "loopback",
+        shift: None,
+    };
+    let shifted = InMemory {
+        name: "loopback, shifted",
+        shift: Some(5),
+    };
+    vec![
+        plan(plain()),
+        plan(shifted),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(plain()),
     ]
 }
 

@@ -6,6 +6,8 @@
 //! --test conformance tcp slow_reader` is the checks with
 //! the one word in their names over the backends with the other in theirs, and `--full` moves payloads of up to 256 MiB.
 
+#[cfg(feature = "tokio")]
+mod awaited;
 mod in_memory;
 #[cfg(feature = "zmq")]
 mod zmq;

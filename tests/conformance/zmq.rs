@@ -1,32 +1,39 @@
 //! ZeroMQ: each endpoint, and each kind of socket that sends to one receiver.
 
 use std::error::Error;
+#[cfg(feature = "tokio")]
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+#[cfg(feature = "tokio")]
+use std::task::{self, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::transport::conformance::{Backend, Check, Setup};
+#[cfg(feature = "tokio")]
+use tensorwire::transport::tokio::{Direction, Readiness};
 use tensorwire::transport::zmq::{Builder, Context, Kind, Socket};
 use tensorwire::transport::{RecvFrames, SendFrames, Wait};
 
 use crate::{Planned, plan};
 
-pub(crate) fn backends() -> [Planned; 5] {
-    let push_pull = |name, place| {
-        plan(Sockets {
-            name,
-            place,
-            sender: Context::push,
-            receiver: Context::pull,
-            skips: None,
-        })
+pub(crate) fn backends() -> Vec<Planned> {
+    let push_pull = |name, place| Sockets {
+        name,
+        place,
+        sender: Context::push,
+        receiver: Context::pull,
+        skips: None,
     };
-    [
-        push_pull("zmq push/pull, inproc", Place::Inproc),
-        push_pull("zmq push/pull, ipc", Place::Ipc),
-        push_pull("zmq push/pull, tcp", Place::Tcp),
+    let inproc = || push_pull("zmq push/pull, inproc", Place::Inproc);
+    let ipc = || push_pull("zmq push/pull, ipc", Place::Ipc);
+    let tcp = || push_pull("zmq push/pull, tcp", Place::Tcp);
+    vec![
+        plan(inproc()),
+        plan(ipc()),
+        plan(tcp()),
         plan(Sockets {
             name: "zmq pair, tcp",
             place: Place::Tcp,
@@ -44,6 +51,12 @@ pub(crate) fn backends() -> [Planned; 5] {
             receiver: Context::router,
             skips: None,
         }),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(inproc()),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(ipc()),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(tcp()),
     ]
 }
 
@@ -177,6 +190,28 @@ impl<S: RecvFrames> RecvFrames for Bound<S> {
 
     fn recv_frames(&mut self, message: &mut S::Message, wait: Wait) -> Result<(), S::RecvError> {
         self.socket.recv_frames(message, wait)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl<S: Readiness> Readiness for Bound<S> {
+    type Registration = S::Registration;
+
+    fn register(&mut self) -> io::Result<S::Registration> {
+        self.socket.register()
+    }
+
+    fn poll_ready(
+        &mut self,
+        registration: &mut S::Registration,
+        direction: Direction,
+        cx: &mut task::Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.socket.poll_ready(registration, direction, cx)
+    }
+
+    fn timeout(&self, direction: Direction) -> Option<Duration> {
+        self.socket.timeout(direction)
     }
 }
 

@@ -37,6 +37,8 @@ mod error;
 mod message;
 mod options;
 mod queue;
+#[cfg(feature = "tokio")]
+mod readiness;
 mod script;
 
 use alloc::sync::Arc;
@@ -49,6 +51,8 @@ use queue::{Arrival, Queue};
 pub use error::Error;
 pub use message::{Frame, Message};
 pub use options::Options;
+#[cfg(feature = "tokio")]
+pub use readiness::Timer;
 pub use script::{Fault, Script};
 
 /// Makes a pair with the default options.

@@ -1,6 +1,8 @@
 //! One direction of a pair: a bounded queue with storage that goes in circles.
 
 use core::mem;
+#[cfg(feature = "tokio")]
+use core::task::Waker;
 use core::time::Duration;
 
 use alloc::collections::VecDeque;
@@ -28,6 +30,9 @@ struct State {
     closed: bool,
     queued: VecDeque<Queued>,
     spares: Vec<Message>,
+    /// The tasks that wait for a message and for room.
+    #[cfg(feature = "tokio")]
+    tasks: [Option<Waker>; 2],
 }
 
 #[derive(Debug)]
@@ -59,8 +64,9 @@ impl Queue {
 
     /// Ends the queue for both sides. What is queued can still be received.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.closed = true;
+        self.tell(state);
     }
 
     /// Waits until one more message may be pushed, and gives an empty one to
@@ -92,8 +98,9 @@ impl Queue {
             due,
             fails,
         };
-        self.lock().queued.push_back(queued);
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.queued.push_back(queued);
+        self.tell(state);
     }
 
     /// Waits for the next message and swaps it into `message`, which is empty.
@@ -119,8 +126,7 @@ impl Queue {
             mem::swap(message, &mut queued.message);
             state.keep(queued.message, self.high_water);
         }
-        drop(state);
-        self.changed.notify_all();
+        self.tell(state);
         Ok(())
     }
 
@@ -128,6 +134,49 @@ impl Queue {
     pub(super) fn recycle(&self, mut message: Message) {
         message.clear();
         self.lock().keep(message, self.high_water);
+    }
+
+    /// Has `task` woken at the next change, unless there is a message or the queue is
+    /// closed: then this is zero. A message that is not due yet is there later.
+    #[cfg(feature = "tokio")]
+    pub(super) fn time_to_message(&self, task: &Waker) -> Option<Duration> {
+        let mut state = self.lock();
+        let left = match state.queued.front() {
+            Some(Queued { due: Some(due), .. }) => due.saturating_duration_since(Instant::now()),
+            Some(_) => Duration::ZERO,
+            None if state.closed => Duration::ZERO,
+            None => {
+                state.tasks[0] = Some(task.clone());
+                return None;
+            }
+        };
+        Some(left)
+    }
+
+    /// Tells whether there is room or the queue is closed; if neither, has `task`
+    /// woken at the next change.
+    #[cfg(feature = "tokio")]
+    pub(super) fn has_room(&self, task: &Waker) -> bool {
+        let mut state = self.lock();
+        if state.closed || state.queued.len() < self.high_water {
+            return true;
+        }
+        state.tasks[1] = Some(task.clone());
+        false
+    }
+
+    /// Wakes all who wait, outside of the lock.
+    fn tell(&self, state: MutexGuard<'_, State>) {
+        #[cfg(feature = "tokio")]
+        let tasks = {
+            let mut state = state;
+            mem::take(&mut state.tasks)
+        };
+        #[cfg(not(feature = "tokio"))]
+        drop(state);
+        self.changed.notify_all();
+        #[cfg(feature = "tokio")]
+        tasks.into_iter().flatten().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
