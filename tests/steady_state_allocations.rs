@@ -56,6 +56,89 @@ fn zmq_allocates_nothing_of_ours_once_warm() {
     }
 }
 
+#[cfg(feature = "nng")]
+#[test]
+fn nng_allocates_nothing_of_ours_once_warm() {
+    use tensorwire::transport::nng::Context;
+    use tensorwire::transport::{LendFrames, Loan, Wait};
+
+    for endpoint in ["inproc://alloc", "tcp://127.0.0.1:0"] {
+        let context = Context::new();
+        let mut pull = context.pull().listen(endpoint).unwrap();
+        let mut push = context.push().dial(pull.endpoint()).unwrap();
+        assert_none_once_warm(&mut push, &mut pull, endpoint);
+        let mut message = Default::default();
+        for round in 0..20 {
+            let mut lend = || {
+                let mut loan = push.lend_frames(&[100, 5000], Wait::Never).unwrap();
+                loan.frames_mut().for_each(|frame| frame.fill(1));
+                loan.send(Wait::Never).unwrap();
+                pull.recv_into(&mut message).unwrap();
+            };
+            if round < 5 {
+                lend();
+                continue;
+            }
+            none(lend);
+            let receipt = message.receipt().unwrap();
+            assert_eq!((receipt.copied_bytes(), receipt.allocations()), (0, 0));
+        }
+    }
+    let context = Context::new();
+    let mut reply = context.reply().listen("inproc://alloc-reply").unwrap();
+    let mut request = context.request().dial(reply.endpoint()).unwrap();
+    let mut message = Default::default();
+    for round in 0..20 {
+        let mut exchange = || {
+            request.send(&[b"question", &[1; 5000]]).unwrap();
+            reply.recv_into(&mut message).unwrap();
+            reply.send(&[b"answer"]).unwrap();
+            while request.try_recv_into(&mut message).is_err() {}
+        };
+        if round < 5 {
+            exchange();
+        } else {
+            none(exchange);
+        }
+    }
+}
+
+#[cfg(feature = "iceoryx2")]
+#[test]
+fn shared_memory_allocates_nothing_of_ours_once_warm() {
+    use tensorwire::transport::iceoryx2::{Builder, Message};
+    use tensorwire::transport::{LendFrames, Loan, Wait};
+
+    let channel = Builder::new(&format!("test/alloc/{}", std::process::id()));
+    let mut sender = channel.clone().sender().unwrap();
+    let mut receiver = channel.receiver().unwrap();
+    let tensor = vec![7_u8; 50_000];
+    let frames: [&[u8]; 4] = [b"metadata", b"", &tensor[..33], &tensor];
+    let lengths = frames.map(<[u8]>::len);
+    let mut message = Message::default();
+    for round in 0..20 {
+        let (sending, sent) = calls(|| match round % 2 {
+            0 => sender.send(&frames),
+            _ => {
+                let mut loan = sender.lend_frames(&lengths, Wait::Never)?;
+                loan.frames_mut().for_each(|frame| frame.fill(7));
+                loan.send(Wait::Never).map_err(|(_, error)| error)
+            }
+        });
+        sent.unwrap();
+        let (receiving, received) = calls(|| receiver.recv_into(&mut message));
+        received.unwrap();
+        assert_eq!(message.frames().len(), 4);
+        let receipt = message.receipt().unwrap();
+        let (trying, _) = calls(|| receiver.try_recv_into(&mut message).is_err());
+        if round > 4 {
+            // iceoryx2 itself makes one small object for a place that is lent, and frees it.
+            assert_eq!((sending, receiving, trying), (2, 0, 0), "round {round}");
+            assert_eq!((receipt.allocations(), receipt.copied_bytes()), (0, 8));
+        }
+    }
+}
+
 /// A message whose frames share one body, as the docs of [`Frames`] have it.
 #[derive(Default)]
 struct Bundled {

@@ -51,6 +51,11 @@ impl Sample {
         encode_into(&[tensor.unwrap()], &scalars(), buffer).unwrap()
     }
 
+    /// The payload, to be given away.
+    pub(crate) fn payload(&self) -> Arc<[u8]> {
+        self.payload.clone()
+    }
+
     /// The frames as they go over the wire.
     pub(crate) fn frames(&self) -> [&[u8]; 2] {
         [&self.metadata, &self.payload]
@@ -99,9 +104,20 @@ impl Endpoints {
             _ => format!("inproc://{number}-{way}"),
         }))
     }
+
+    pub(crate) fn is_tcp(&self) -> bool {
+        self.0[0].starts_with("tcp:")
+    }
+
+    /// The same in NNG's terms.
+    pub(crate) fn nng(&self) -> [String; 2] {
+        self.0
+            .each_ref()
+            .map(|endpoint| endpoint.replace(":*", ":0"))
+    }
 }
 
-fn check<F: AsRef<[u8]>>(frames: &[F], sample: &Sample) {
+pub(crate) fn check<F: AsRef<[u8]>>(frames: &[F], sample: &Sample) {
     let lengths: [usize; 2] = std::array::from_fn(|index| frames[index].as_ref().len());
     assert_eq!(frames.len(), 2);
     assert_eq!(lengths, sample.frames().map(<[u8]>::len));

@@ -1,8 +1,8 @@
-//! What the ZeroMQ transport costs on top of bare libzmq, and what a peer gains over the Python codec.
+//! What the transports cost on top of the bare libraries, and what a peer gains over the Python codec.
 //!
 //! ```text
-//!   cargo bench --features zmq --bench transport                  everything
-//!   cargo bench --features zmq --bench transport -- latency       a part: latency, throughput, threshold, python
+//!   cargo bench --features zmq,nng,iceoryx2 --bench transport                  everything
+//!   cargo bench --features zmq,nng,iceoryx2 --bench transport -- latency       a part: backends, latency, throughput, threshold, python
 //! ```
 //!
 //! Contestants move the same frames through sockets of the same kinds with the
@@ -12,9 +12,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod backends;
 mod end;
+mod floor;
 mod latency;
+mod nng;
 mod peers;
+mod shared;
 mod threshold;
 mod throughput;
 mod turns;
@@ -26,7 +30,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BAR: f64 = 1.03;
 
 /// The parts of the bench, by the names that choose them.
-const PARTS: [(&str, fn()); 4] = [
+const PARTS: [(&str, fn()); 5] = [
+    ("backends", backends::run),
     ("latency", latency::run),
     ("throughput", throughput::run),
     ("threshold", threshold::run),

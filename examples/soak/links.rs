@@ -25,7 +25,31 @@ pub(crate) const ALL: &[(&str, Run)] = &[
     }),
     #[cfg(feature = "zmq")]
     ("zmq tcp", |traffic| zmq(traffic, "tcp://127.0.0.1:*")),
+    #[cfg(feature = "nng")]
+    ("nng inproc", |traffic| nng(traffic, "inproc://soak")),
+    #[cfg(feature = "nng")]
+    ("nng ipc", |traffic| {
+        let file = std::env::temp_dir().join(format!("tensorwire-soak-{}", std::process::id()));
+        nng(traffic, &format!("ipc://{}", file.display()))
+    }),
+    #[cfg(feature = "nng")]
+    ("nng tcp", |traffic| nng(traffic, "tcp://127.0.0.1:0")),
+    #[cfg(feature = "iceoryx2")]
+    ("iceoryx2", |traffic| {
+        let name = format!("soak/{}", std::process::id());
+        let channel = tensorwire::transport::iceoryx2::Builder::new(&name).depth(16);
+        let sender = channel.clone().sender()?;
+        traffic.run(sender, channel.receiver()?)
+    }),
 ];
+
+#[cfg(feature = "nng")]
+fn nng(traffic: Traffic, endpoint: &str) -> Result<Outcome, Failure> {
+    let context = tensorwire::transport::nng::Context::new();
+    let pull = context.pull().listen(endpoint)?;
+    let push = context.push().dial(pull.endpoint())?;
+    traffic.run(push, pull)
+}
 
 #[cfg(feature = "zmq")]
 fn zmq(traffic: Traffic, endpoint: &str) -> Result<Outcome, Failure> {

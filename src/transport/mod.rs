@@ -66,6 +66,8 @@
 //! moved into a `Buffer`, so that nothing can touch them in flight; whether
 //! the bytes are copied after that is the transport's business. Each owner is
 //! dropped exactly once, and not before the transport has done with its bytes.
+//! Where a message is one buffer, [`LendFrames`] lends its frames out, to be
+//! written where they are sent from.
 //!
 //! A received message owns its bytes: it may outlive the transport it came
 //! from. Views borrow from the message, so it is not moved, cleared or
@@ -95,8 +97,13 @@ mod counters;
 #[cfg(feature = "std")]
 mod deadline;
 mod error;
+#[cfg(feature = "iceoryx2")]
+pub mod iceoryx2;
+mod lend;
 #[cfg(feature = "std")]
 pub mod loopback;
+#[cfg(feature = "nng")]
+pub mod nng;
 #[cfg(feature = "std")]
 mod pool;
 mod receipt;
@@ -117,6 +124,7 @@ pub use counters::{Counters, Observed, Recorder};
 #[cfg(feature = "std")]
 pub use deadline::{Deadline, Expired};
 pub use error::{ErrorKind, TransportError};
+pub use lend::{LendFrames, Loan};
 #[cfg(feature = "std")]
 pub use pool::{BUFFER_ALIGN, BufferPool, PoolError, PoolStats, PooledBuffer};
 pub use receipt::Receipt;

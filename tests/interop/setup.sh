@@ -3,10 +3,11 @@
 #
 #   bash tests/interop/setup.sh
 #
-# On success the two lines on stdout are all there is on stdout:
+# On success these lines are all there is on stdout, the last one only where pynng could be had:
 #
 #   TENSORWIRE_PYTHON=<an interpreter that imports torch, zmq and numpy>
 #   TENSORWIRE_CODEC=<codec.py of the sglang release in requirements.txt>
+#   TENSORWIRE_PYNNG=<a folder for its PYTHONPATH, with the module pynng>
 #
 # On failure: one line on stderr that says what to install, and a non-zero exit status.
 #
@@ -23,6 +24,7 @@ work=$target/interop
 log=$work/setup.log
 requirement=$(sed -n 's/^\(sglang==[0-9.]*\).*/\1/p' "$here/requirements.txt")
 codec_dir=$work/${requirement/==/-}
+pynng=pynng==0.9.0
 
 mkdir -p "$work"
 : >"$log"
@@ -124,8 +126,25 @@ fetch_codec() {
     mv "$download/codec.py" "$codec_dir/codec.py"
 }
 
+# The wheels are for the interpreter, whichever pip fetches them; a folder of their own leaves Python's own alone.
+pynng_dir=$work/pynng
+has_pynng() { PYTHONPATH=$pynng_dir quietly "$python" -c 'import pynng; pynng.Pull0'; }
+fetch_pynng() {
+    local pip version
+    pip=$(find_pip) || return 1
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    rm -rf "$pynng_dir"
+    # shellcheck disable=SC2086
+    quietly $pip install --target "$pynng_dir" --only-binary :all: --implementation cp --python-version "$version" "$pynng"
+}
+
 python=$(find_python) || fail "no Python with torch, pyzmq and numpy: install python3-torch and python3-zmq, or set TENSORWIRE_PYTHON"
 [ -e "$codec_dir/codec.py" ] || fetch_codec
 
 echo "TENSORWIRE_PYTHON=$python"
 echo "TENSORWIRE_CODEC=$codec_dir/codec.py"
+if has_pynng || { fetch_pynng && has_pynng; }; then
+    echo "TENSORWIRE_PYNNG=$pynng_dir"
+else
+    echo "tests/interop/setup.sh: no $pynng, so no peer for the test interop_nng (log: $log)" >&2
+fi

@@ -78,7 +78,7 @@ fn a_panic_in_the_drop_of_an_owner_goes_to_who_drops_the_message() {
 fn a_script_drops_fails_and_delays() {
     let (mut left, mut right) = loopback::pair();
     let delay = Duration::from_millis(50);
-    left.script(&[(0, Fault::Drop), (2, Fault::Fail), (3, Fault::Delay(delay))]);
+    left.script([(0, Fault::Drop), (2, Fault::Fail), (3, Fault::Delay(delay))]);
     left.send(&[b"0"]).unwrap();
     left.send(&[b"1"]).unwrap();
     assert_eq!(left.send(&[b"2"]), Err(Error::Injected { message: 2 }));
@@ -186,7 +186,7 @@ fn each_fault_does_what_it_says_and_no_more() {
             if let Some(shift) = shift {
                 options = options.with_shift(shift);
             }
-            let (mut left, mut right) = options.with_script(&[(1, *fault)]).pair();
+            let (mut left, mut right) = options.with_script([(1, *fault)]).pair();
             left.send(&[b"0"]).unwrap();
             let result = if owned {
                 let body = Part::from(b"body".to_vec());
@@ -214,7 +214,7 @@ fn each_fault_does_what_it_says_and_no_more() {
 #[test]
 fn a_receive_fails_as_scripted_and_the_message_is_there_for_the_next() {
     let (mut left, mut right) = loopback::pair();
-    left.script(&[(0, Fault::FailReceive), (2, Fault::FailReceive)]);
+    left.script([(0, Fault::FailReceive), (2, Fault::FailReceive)]);
     for text in [b"0", b"1", b"2"] {
         left.send(&[text]).unwrap();
     }
@@ -311,7 +311,7 @@ fn cut_messages_are_typed_errors_to_the_decoder() {
 fn the_ends_count_what_they_did_and_what_was_done_to_them() {
     let caps = Caps::new().with_frames(2);
     let (mut left, mut right) = Options::new().with_caps(caps).with_high_water(4).pair();
-    left.script(&[
+    left.script([
         (1, Fault::Drop),
         (2, Fault::Disconnect),
         (3, Fault::FailReceive),

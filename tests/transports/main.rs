@@ -4,6 +4,10 @@
 
 mod contract;
 mod faults;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
+#[cfg(feature = "nng")]
+mod nng;
 mod owned;
 mod signals;
 #[cfg(feature = "zmq")]
@@ -19,7 +23,7 @@ pub(crate) struct Setup {
     pub caps: Caps,
     pub high_water: u32,
     /// For those that have any.
-    #[cfg_attr(not(feature = "zmq"), expect(dead_code))]
+    #[cfg_attr(not(any(feature = "nng", feature = "zmq")), expect(dead_code))]
     pub linger: Duration,
     pub timeout: Duration,
 }
@@ -100,6 +104,12 @@ macro_rules! over_each_link {
                 super::$test::<crate::Shifted>();
             }
 
+            #[cfg(feature = "iceoryx2")]
+            #[test]
+            fn over_iceoryx2() {
+                super::$test::<crate::iceoryx2::SharedMemory>();
+            }
+
             #[cfg(feature = "zmq")]
             #[test]
             fn over_zmq_inproc() {
@@ -128,6 +138,36 @@ macro_rules! over_each_link {
             #[test]
             fn over_zmq_dealer() {
                 super::$test::<crate::zmq::DealerRouter>();
+            }
+
+            #[cfg(feature = "nng")]
+            #[test]
+            fn over_nng_inproc() {
+                super::$test::<crate::nng::Inproc>();
+            }
+
+            #[cfg(feature = "nng")]
+            #[test]
+            fn over_nng_ipc() {
+                super::$test::<crate::nng::Ipc>();
+            }
+
+            #[cfg(feature = "nng")]
+            #[test]
+            fn over_nng_tcp() {
+                super::$test::<crate::nng::Tcp>();
+            }
+
+            #[cfg(feature = "nng")]
+            #[test]
+            fn over_nng_pair0() {
+                super::$test::<crate::nng::PairTcp>();
+            }
+
+            #[cfg(feature = "nng")]
+            #[test]
+            fn over_nng_pair1() {
+                super::$test::<crate::nng::Pair1Inproc>();
             }
         }
     )*};

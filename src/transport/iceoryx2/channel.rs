@@ -1,0 +1,201 @@
+//! The services that make up a channel, and calls into iceoryx2.
+
+use core::time::Duration;
+
+use alloc::format;
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
+
+use ::iceoryx2::node::{Node, NodeBuilder};
+use ::iceoryx2::prelude::{
+    Alignment, Config, FileName, Path as SystemPath, SemanticString, ServiceName,
+    SignalHandlingMode, ipc_threadsafe,
+};
+use ::iceoryx2::service::port_factory::{event, publish_subscribe};
+
+use super::error::DirectoryFault;
+use super::{Error, MAX_DEPTH, MAX_SENDERS};
+use crate::bundle;
+
+/// How many bytes one element of a sample has. It is aligned to as many.
+pub(super) const BLOCK: usize = bundle::ALIGNMENT;
+
+/// What one end holds of a channel, to be dropped after its ports.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) messages: publish_subscribe::PortFactory<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
+    /// Wakes a receiver that sleeps.
+    pub(super) wakes: event::PortFactory<ipc_threadsafe::Service>,
+    node: Node<ipc_threadsafe::Service>,
+}
+
+impl Channel {
+    /// Opens the channel `name`, and makes it if it is not there. What dead processes
+    /// left in the directory is removed first.
+    pub(super) fn open(name: &str, directory: Option<&Path>) -> Result<Self, Error> {
+        let name = ServiceName::new(name).map_err(|_| Error::Name)?;
+        let config = config(directory)?;
+        guard(|| {
+            let node = NodeBuilder::new()
+                .signal_handling_mode(SignalHandlingMode::Disabled)
+                .config(&config)
+                .create()
+                .map_err(|_| Error::Failed {
+                    doing: "make a node",
+                })?;
+            Self::of_node(node, &name)
+        })?
+    }
+
+    fn of_node(node: Node<ipc_threadsafe::Service>, name: &ServiceName) -> Result<Self, Error> {
+        // Two that open it at a time, or one that opens it while the last other one
+        // leaves, get in each other's way for a moment; and a process that was killed
+        // while it did one or the other is in the way until it is cleaned up after.
+        let messages = patiently(&node, || {
+            let alignment = Alignment::new(BLOCK)?;
+            node.service_builder(name)
+                .publish_subscribe::<[[u8; BLOCK]]>()
+                .payload_alignment(alignment)
+                .enable_safe_overflow(false)
+                .history_size(0)
+                .max_publishers(MAX_SENDERS)
+                .max_subscribers(1)
+                .max_nodes(MAX_NODES)
+                .subscriber_max_buffer_size(MAX_DEPTH)
+                .subscriber_max_borrowed_samples(MAX_DEPTH)
+                .open_or_create()
+                .ok()
+        })?;
+        let wakes = patiently(&node, || {
+            node.service_builder(name)
+                .event()
+                .max_listeners(1)
+                .max_notifiers(MAX_SENDERS)
+                .max_nodes(MAX_NODES)
+                .event_id_max_value(0)
+                .open_or_create()
+                .ok()
+        })?;
+        Ok(Self {
+            messages,
+            wakes,
+            node,
+        })
+    }
+
+    /// Returns whether there is a receiver, as far as it is known.
+    pub(super) fn has_receiver(&self) -> bool {
+        use ::iceoryx2::prelude::PortFactory;
+        self.messages.dynamic_config().number_of_subscribers() > 0
+    }
+
+    /// Makes a port; the place of one that was killed is free once that is cleaned up after.
+    pub(super) fn port<T, E: PartialEq>(
+        &self,
+        full: (E, Error),
+        doing: &'static str,
+        mut make: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, Error> {
+        let mut tries_left = 3_u8;
+        loop {
+            match guard(&mut make)? {
+                Ok(port) => return Ok(port),
+                Err(error) if error != full.0 => return Err(Error::Failed { doing }),
+                Err(_) if tries_left == 0 => return Err(full.1),
+                Err(_) => {}
+            }
+            tries_left = tries_left.saturating_sub(1);
+            self.clean_up(Duration::from_secs(1))?;
+            thread::sleep(RETRY_PAUSE);
+        }
+    }
+
+    /// Removes what dead processes left behind, waiting for others who do so for up to `wait`.
+    pub(super) fn clean_up(&self, wait: Duration) -> Result<(), Error> {
+        guard(|| {
+            self.node.blocking_cleanup_dead_nodes(wait);
+        })
+    }
+}
+
+/// Calls into iceoryx2, which panics where it finds its own state broken.
+pub(super) fn guard<T>(call: impl FnOnce() -> T) -> Result<T, Error> {
+    // Whoever sees the error does not call again: ends remember it.
+    catch_unwind(AssertUnwindSafe(call)).map_err(|_| Error::Closed)
+}
+
+/// Tries until it works, for as long as one may expect it to.
+fn patiently<T>(
+    node: &Node<ipc_threadsafe::Service>,
+    mut open: impl FnMut() -> Option<T>,
+) -> Result<T, Error> {
+    let start = Instant::now();
+    loop {
+        if let Some(opened) = open() {
+            return Ok(opened);
+        }
+        if start.elapsed() > OPEN_PATIENCE {
+            return Err(Error::Failed {
+                doing: "open the channel",
+            });
+        }
+        thread::sleep(RETRY_PAUSE);
+        node.try_cleanup_dead_nodes();
+    }
+}
+
+/// Makes iceoryx2's configuration: ours alone, whatever files of its own lie about.
+fn config(directory: Option<&Path>) -> Result<Config, Error> {
+    let directory = secure(directory)?;
+    let path = |_| Error::Directory(DirectoryFault::Path);
+    let root = SystemPath::new(directory.as_os_str().as_bytes()).map_err(path)?;
+    let mut config = Config::default();
+    config.global.set_root_path(&root);
+    config.global.prefix = FileName::new(b"tw_").map_err(path)?;
+    config.global.node.cleanup_dead_nodes_on_destruction = false;
+    // A sender that left with messages unread counts as long as they are.
+    config
+        .defaults
+        .publish_subscribe
+        .subscriber_expired_connection_buffer = MAX_DEPTH;
+    Ok(config)
+}
+
+/// Returns the directory, made if it was not there, if no other user can get at it.
+fn secure(directory: Option<&Path>) -> Result<PathBuf, Error> {
+    let inaccessible = |_: io::Error| Error::Directory(DirectoryFault::Inaccessible);
+    let user = fs::metadata("/proc/self").map_err(inaccessible)?.uid();
+    let directory = match directory {
+        Some(directory) => directory.to_path_buf(),
+        None => PathBuf::from(format!("/tmp/tensorwire-{user}")),
+    };
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&directory)
+        .or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        })
+        .map_err(inaccessible)?;
+    // Not what a link points to: a link can be turned.
+    let found = fs::symlink_metadata(&directory).map_err(inaccessible)?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
+        return Err(Error::Directory(DirectoryFault::Insecure));
+    }
+    Ok(directory)
+}
+
+/// Each end is a node; some more are on their way in or out.
+const MAX_NODES: usize = 128;
+
+/// How long opening a channel may be held up by others.
+const OPEN_PATIENCE: Duration = Duration::from_secs(3);
+
+const RETRY_PAUSE: Duration = Duration::from_millis(5);

@@ -1,0 +1,256 @@
+//! Receiving.
+#![allow(unsafe_code)]
+
+use core::fmt;
+use core::hint;
+use core::slice;
+use core::time::Duration;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use std::thread;
+use std::time::Instant;
+
+use ::iceoryx2::port::ReceiveError;
+use ::iceoryx2::port::listener::{Listener, ListenerCreateError};
+use ::iceoryx2::port::subscriber::{Subscriber, SubscriberCreateError};
+use ::iceoryx2::port::update_connections::UpdateConnections;
+use ::iceoryx2::prelude::ipc_threadsafe;
+use ::iceoryx2::sample::Sample;
+
+use super::builder::Options;
+use super::channel::{BLOCK, Channel, guard};
+use super::{Error, Message};
+use crate::bundle::{ENTRY_LEN, HEADER_LEN, Index};
+use crate::transport::deadline::Deadline;
+use crate::transport::{Counters, Frames, Observed, Recorder, RecvFrames, Wait};
+
+/// The receiving end of a channel.
+///
+/// It is used by one thread at a time and may be moved to another.
+pub struct Receiver {
+    inlet: Arc<Inlet>,
+    options: Options,
+    /// The private copy of header and table.
+    prefix: Vec<u8>,
+    recorder: Recorder,
+    broken: bool,
+}
+
+/// What lives as long as the receiver and all messages it gave out. The fields are
+/// dropped in this order.
+pub(super) struct Inlet {
+    subscriber: Subscriber<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
+    listener: Listener<ipc_threadsafe::Service>,
+    #[expect(dead_code, reason = "kept for its drop")]
+    channel: Channel,
+}
+
+impl Receiver {
+    pub(super) fn open(name: &str, options: Options) -> Result<Self, Error> {
+        let channel = Channel::open(name, options.directory.as_deref())?;
+        let listener = channel.port(
+            (
+                ListenerCreateError::ExceedsMaxSupportedListeners,
+                Error::ReceiverExists,
+            ),
+            "make a listener",
+            || channel.wakes.listener_builder().create(),
+        )?;
+        let subscriber = channel.port(
+            (
+                SubscriberCreateError::ExceedsMaxSupportedSubscribers,
+                Error::ReceiverExists,
+            ),
+            "make a subscriber",
+            || channel.messages.subscriber_builder().create(),
+        )?;
+        // A sender that came between the subscriber's own look at the senders and its
+        // entry in the list counts on being known.
+        guard(|| subscriber.update_connections())?.map_err(|_| Error::Failed {
+            doing: "connect to the senders",
+        })?;
+        Ok(Self {
+            inlet: Arc::new(Inlet {
+                subscriber,
+                listener,
+                channel,
+            }),
+            options,
+            prefix: Vec::new(),
+            recorder: Recorder::new("iceoryx2"),
+            broken: false,
+        })
+    }
+
+    /// Receives a message if one is there.
+    fn look(&mut self, message: &mut Message) -> Result<bool, Error> {
+        // Bounded, for the sake of a sender that does nothing but greet.
+        for _ in 0..MAX_GREETINGS {
+            let sample = match self.call(|inlet| inlet.subscriber.receive())? {
+                Ok(Some(sample)) => sample,
+                // With all that a sender can have under way kept by the user, nothing comes.
+                Ok(None) | Err(ReceiveError::ExceedsMaxBorrows) => return Ok(false),
+                Err(ReceiveError::ConnectionFailure(_)) => {
+                    return Err(Error::Failed {
+                        doing: "connect to a sender",
+                    });
+                }
+            };
+            // The length lies in shared memory too: this is the one time that it is read.
+            let blocks = sample.payload();
+            let (data, len) = (blocks.as_ptr(), blocks.len());
+            // A sample of nothing is how a sender makes itself known.
+            if len == 0 {
+                continue;
+            }
+            // SAFETY: `slice::from_raw_parts` asks four things.
+            // - The address and length are those of a slice, the payload's.
+            // - The bytes are initialized: the system hands shared memory out filled with
+            //   zeros, and any byte that was written since is one.
+            // - They live as long as `sample`, which `take` either keeps beside what it
+            //   makes of them or drops after its last look at them. That nobody writes to them is what
+            //   the sender is trusted for; see the module's docs.
+            // - They are at most `isize::MAX` bytes: they are a slice's.
+            let body = unsafe { slice::from_raw_parts(data, len) }.as_flattened();
+            return self.take(sample, body, message).map(|()| true);
+        }
+        Ok(false)
+    }
+
+    /// Makes a message of `sample`, whose bytes are `body`.
+    fn take(
+        &mut self,
+        sample: Sample<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
+        body: &[u8],
+        message: &mut Message,
+    ) -> Result<(), Error> {
+        let room = self.prefix.capacity();
+        self.prefix.clear();
+        self.prefix
+            .extend_from_slice(body.get(..HEADER_LEN).unwrap_or(body));
+        // A sample is made of whole blocks: the last one need not be full.
+        let body = match total_len(&self.prefix) {
+            Some(total) if total.div_ceil(BLOCK).checked_mul(BLOCK) == Some(body.len()) => {
+                body.get(..total).unwrap_or(body)
+            }
+            _ => body,
+        };
+        let prefix_len =
+            Index::len_from_header(&self.prefix, body.len()).map_err(Error::Malformed)?;
+        let frames = prefix_len.saturating_sub(HEADER_LEN) / ENTRY_LEN;
+        let mut meter = self.options.caps.meter();
+        if frames > self.options.caps.frames() {
+            // Too many to have their table copied.
+            (0..frames).for_each(|_| {
+                meter.admit(0);
+            });
+            return meter.finish().map_err(Error::Cap);
+        }
+        let table = body.get(HEADER_LEN..prefix_len).unwrap_or_default();
+        self.prefix.extend_from_slice(table);
+        let index = Index::decode(&self.prefix, body.len()).map_err(Error::Malformed)?;
+        for range in index.ranges() {
+            meter.admit(range.len());
+        }
+        meter.finish().map_err(Error::Cap)?;
+        let grown = usize::from(self.prefix.capacity() != room);
+        // SAFETY: `Message::fill` asks that `body` are bytes of `sample`: `look` took
+        // them from it.
+        unsafe { message.fill(&index, body, sample, self.inlet.clone(), grown) };
+        Ok(())
+    }
+
+    /// Waits for a message, first awake and then asleep.
+    fn wait(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
+        if self.look(message)? {
+            return Ok(());
+        }
+        let deadline = Deadline::new(wait, self.options.recv_timeout);
+        let mut left = deadline.remaining()?;
+        let start = Instant::now();
+        while start.elapsed() < self.options.spin.min(left) {
+            hint::spin_loop();
+            if self.look(message)? {
+                return Ok(());
+            }
+        }
+        loop {
+            // Told of all that came so far: whatever comes after this look wakes.
+            self.call(|inlet| inlet.listener.try_wait(|_| {}))?.ok();
+            if self.look(message)? {
+                return Ok(());
+            }
+            left = deadline.remaining()?;
+            match left.checked_sub(TICK) {
+                Some(longest) if !longest.is_zero() => {
+                    let longest = longest.min(LONGEST_SLEEP);
+                    // Interrupted or failed, it is looked at again all the same.
+                    let woken = self.call(|inlet| inlet.listener.timed_wait(|_| {}, longest))?;
+                    if woken.is_err() {
+                        thread::sleep(NAP.min(left));
+                    }
+                }
+                _ => thread::sleep(NAP.min(left)),
+            }
+        }
+    }
+
+    /// Calls into iceoryx2, unless that ended in a panic before.
+    fn call<T>(&mut self, call: impl FnOnce(&Inlet) -> T) -> Result<T, Error> {
+        if self.broken {
+            return Err(Error::Closed);
+        }
+        let result = guard(|| call(&self.inlet));
+        self.broken = result.is_err();
+        result
+    }
+}
+
+impl RecvFrames for Receiver {
+    type Message = Message;
+    type RecvError = Error;
+
+    fn recv_frames(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
+        message.clear();
+        let received = self.wait(message, wait);
+        match &received {
+            Ok(()) => self.recorder.received(message.byte_count()),
+            Err(error) => self.recorder.recv_failed(error),
+        }
+        received
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Observed for Receiver {
+    fn counters(&self) -> Counters {
+        self.recorder.counters()
+    }
+}
+
+/// Reads the total length out of a header, where it is the last field.
+fn total_len(header: &[u8]) -> Option<usize> {
+    let digits = header.get(..HEADER_LEN)?.last_chunk()?;
+    usize::try_from(u64::from_le_bytes(*digits)).ok()
+}
+
+/// How many samples of nothing a look passes over: more than there are senders.
+const MAX_GREETINGS: u8 = 64;
+
+/// The system's timeouts end with a tick of its clock, of 4 ms and often one more: the
+/// last bit of a wait is slept through in naps.
+const TICK: Duration = Duration::from_millis(9);
+
+const NAP: Duration = Duration::from_micros(100);
+
+/// A sleeper looks again after this: a sender may have died between sending and waking.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
