@@ -90,10 +90,11 @@ fn code(source: &str) -> String {
 }
 
 /// The paths below the crate's root that `code` names, groups of imports taken apart.
-fn paths(code: &str) -> BTreeSet<String> {
+fn paths(file: &str, code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    // From two levels down, `super::super` is the root as well.
-    for root in ["crate::", "super::super::"] {
+    // As many levels up as the file is down is the root as well.
+    let levels = file.split('/').filter(|name| *name != "mod.rs").count();
+    for root in ["crate::", &"super::".repeat(levels)] {
         for (at, _) in code.match_indices(root) {
             expand("", &code[at + root.len()..], &mut found);
         }
