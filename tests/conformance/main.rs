@@ -8,6 +8,8 @@
 
 #[cfg(feature = "tokio")]
 mod awaited;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
 mod in_memory;
 #[cfg(feature = "zmq")]
 mod zmq;
@@ -35,6 +37,8 @@ fn backends() -> Vec<Planned> {
     backends.extend(in_memory::backends());
     #[cfg(feature = "zmq")]
     backends.extend(zmq::backends());
+    #[cfg(feature = "iceoryx2")]
+    backends.extend(iceoryx2::backends());
     backends
 }
 

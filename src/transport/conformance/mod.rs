@@ -245,6 +245,9 @@ impl Setup {
     }
 
     /// Returns how many messages may wait, at each end if each has a queue. At least 1.
+    ///
+    /// A message that its receiver keeps may count among them, where it lives in a
+    /// sender's pool.
     #[must_use]
     pub const fn high_water(&self) -> u32 {
         self.high_water

@@ -165,12 +165,15 @@ fn patiently<T>(
 
 /// Makes iceoryx2's configuration: ours alone, whatever files of its own lie about.
 fn config(directory: Option<&Path>) -> Result<Config, Error> {
-    let directory = secure(directory)?;
+    let user = user()?;
+    let directory = secure(directory, user)?;
     let path = |_| Error::Directory(DirectoryFault::Path);
     let root = SystemPath::new(directory.as_os_str().as_bytes()).map_err(path)?;
     let mut config = Config::default();
     config.global.set_root_path(&root);
-    config.global.prefix = FileName::new(b"tw_").map_err(path)?;
+    // All directories share a counter of nodes; users do not.
+    let prefix = format!("tw_{user}_");
+    config.global.prefix = FileName::new(prefix.as_bytes()).map_err(path)?;
     config.global.node.cleanup_dead_nodes_on_destruction = false;
     // A sender that left with messages unread counts as long as they are.
     config
@@ -181,9 +184,7 @@ fn config(directory: Option<&Path>) -> Result<Config, Error> {
 }
 
 /// Returns the directory, made if it was not there, if no other user can get at it.
-fn secure(directory: Option<&Path>) -> Result<PathBuf, Error> {
-    let inaccessible = |_: io::Error| Error::Directory(DirectoryFault::Inaccessible);
-    let user = fs::metadata("/proc/self").map_err(inaccessible)?.uid();
+fn secure(directory: Option<&Path>, user: u32) -> Result<PathBuf, Error> {
     let directory = match directory {
         Some(directory) => directory.to_path_buf(),
         None => PathBuf::from(format!("/tmp/tensorwire-{user}")),
@@ -204,6 +205,16 @@ fn secure(directory: Option<&Path>) -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
+/// Returns the number of the user.
+fn user() -> Result<u32, Error> {
+    let process = fs::metadata("/proc/self").map_err(inaccessible)?;
+    Ok(process.uid())
+}
+
+fn inaccessible(_: io::Error) -> Error {
+    Error::Directory(DirectoryFault::Inaccessible)
+}
+
 /// Each end is a node; some more are on their way in or out.
 const MAX_NODES: usize = 128;
 
@@ -214,3 +225,11 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(3);
 const ALONE: Duration = Duration::from_micros(3);
 
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
+
+/// A receiver that sleeps looks again after this: a sender may have died between sending
+/// and waking.
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// How often a sender that waits looks for dead processes, which costs as much as
+/// twenty naps.
+pub(super) const CLEAN_UP_EVERY: Duration = Duration::from_millis(100);

@@ -127,8 +127,8 @@ checks! {
     ///
     /// It may succeed, as there may be room in a queue, or fail in any way.
     ReceiverGone, "receiver_gone", closing::receiver_gone;
-    /// The receiver is closed and another one takes its place: messages that are sent
-    /// later arrive there.
+    /// The receiver is closed, with none of its messages kept, and another one takes its
+    /// place: messages that are sent later arrive there.
     ///
     /// Messages sent before, or meanwhile, may be lost with the receiver that they were sent to;
     /// sending them may fail in any way but with

@@ -11,12 +11,12 @@ use super::super::Backend;
 use super::super::support::{
     Bench, During, Stop, ensure, expect_eq, expect_frames, expect_next, number_of, pattern,
 };
-use crate::transport::{ErrorKind, RecvFrames, SendFrames, TransportError, Wait};
+use crate::transport::{ErrorKind, Frames, RecvFrames, SendFrames, TransportError, Wait};
 
 pub(super) fn receiver<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     let setup = bench.setup();
     let (mut sender, mut receiver) = bench.open(&setup)?;
-    let mut received = Default::default();
+    let mut received: <B::Receiver as RecvFrames>::Message = Default::default();
     let tail = pattern(1, 1, 3000);
     let mut next = 0_u32;
     let mut last = None;
@@ -57,6 +57,8 @@ pub(super) fn receiver<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
                 break;
             }
         }
+        // Messages may live in what belongs to their receiver.
+        received.clear();
         let restarted = bench.backend.restart_receiver(receiver, &setup);
         let Some(restarted) = restarted.during("restarting the receiver")? else {
             return Err(Stop::Skipped(CANNOT.to_owned()));
