@@ -263,22 +263,32 @@ fn timeouts_are_kept() {
     receiver.recv_into(&mut kept).unwrap();
     let mut message = Message::default();
     for time in [1, 7, 40, 230].map(Duration::from_millis) {
-        let start = Instant::now();
-        let error = receiver.recv_frames(&mut message, Wait::UpTo(time));
-        let waited = start.elapsed();
-        assert_eq!(error, Err(Error::TimedOut));
-        let start = Instant::now();
-        let error = sender.send_frames(&[b""], Wait::UpTo(time));
-        assert_eq!(error, Err(Error::TimedOut));
-        for waited in [waited, start.elapsed()] {
-            assert!(waited >= time, "{time:?}: {waited:?}");
+        let mut fastest = [Duration::MAX; 2];
+        // One of five, as machines have other things to do.
+        for _ in 0..5 {
+            let start = Instant::now();
+            let error = receiver.recv_frames(&mut message, Wait::UpTo(time));
+            let receiving = start.elapsed();
+            assert_eq!(error, Err(Error::TimedOut));
+            let start = Instant::now();
+            let error = sender.send_frames(&[b""], Wait::UpTo(time));
+            let sending = start.elapsed();
+            assert_eq!(error, Err(Error::TimedOut));
+            for (fastest, waited) in fastest.iter_mut().zip([receiving, sending]) {
+                assert!(waited >= time, "{time:?}: {waited:?}");
+                *fastest = waited.min(*fastest);
+            }
+            if fastest.iter().all(|waited| *waited < time + TOLERANCE) {
+                break;
+            }
+        }
+        for waited in fastest {
             assert!(waited < time + TOLERANCE, "{time:?}: {waited:?}");
         }
     }
 }
 
-/// Most of it is for machines with other things to do.
-const TOLERANCE: Duration = Duration::from_millis(100);
+const TOLERANCE: Duration = Duration::from_millis(50);
 
 #[test]
 fn no_wake_up_is_lost() {

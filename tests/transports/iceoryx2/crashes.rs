@@ -217,3 +217,30 @@ fn a_sender_that_waits_finds_out_that_the_receiver_was_killed() {
     assert_eq!(error, Err(Error::TimedOut));
     assert!(!sender.has_receiver());
 }
+
+#[cfg(feature = "tokio")]
+#[tokio::test]
+async fn a_task_that_waits_to_send_finds_out_that_the_receiver_was_killed() {
+    use tensorwire::transport::tokio::Async;
+
+    let _one = ONE_AT_A_TIME.lock();
+    let (folder, name) = (Folder::new(), unique_name());
+    let channel = channel(folder.0.to_str().unwrap(), &name);
+    let mut sender = Async::new(channel.sender().unwrap()).unwrap();
+    let child = start("receive", &folder, &name);
+    for number in 0..5 {
+        let frames = frames(number);
+        let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+        let wait = Wait::UpTo(PATIENCE);
+        sender.send_frames(&frames, wait).await.unwrap();
+    }
+    drop(child);
+    // What it still takes in goes down with the dead one.
+    let mut sends = 0;
+    let wait = Wait::UpTo(Duration::from_millis(400));
+    while sender.send_frames(&[b"x"], wait).await.is_ok() {
+        sends += 1;
+        assert!(sends <= DEPTH);
+    }
+    assert!(!sender.get_ref().has_receiver());
+}
