@@ -7,7 +7,7 @@ use tensorwire::Decoder;
 use tensorwire::message::{NO_SCALARS, encode_to_vec, frames};
 use tensorwire::tensor::TensorView;
 use tensorwire::transport::zmq::{Context, Message, Pull, Push, Socket};
-use tensorwire::transport::{BufferPool, Frames, Part, Receipt, RecvFrames, SendFrames, Wait, zmq};
+use tensorwire::transport::{BufferPool, Frames, Part, Receipt, RecvFrames, SendFrames, Wait};
 
 use crate::alone::{self, SocketFile};
 use crate::assert_none_once_warm;
