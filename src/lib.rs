@@ -28,6 +28,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod bundle;
 pub mod dtype;
 pub mod error;
 pub mod json;

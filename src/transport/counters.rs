@@ -19,7 +19,8 @@ pub struct Counters {
     pub messages_received: u64,
     /// The bytes in their frames.
     pub bytes_received: u64,
-    /// Sends that found no room within their time.
+    /// Sends that found no room within their time. A future counts each time that it
+    /// tries.
     pub queue_full: u64,
     /// Messages known to be lost otherwise: cut by a lost connection, or by the
     /// transport's own rules (a publisher whose subscriber has no room).

@@ -80,12 +80,18 @@
 //! received messages with [`Caps::meter`], fix when a call has to be back with a
 //! `Deadline`, count with a [`Recorder`]. The traits need neither `std` nor an
 //! allocator.
+//!
+//! Then hold it to the contract: with feature `conformance`, the module
+//! `transport::conformance` has the tests that the transports of this crate pass.
+//! Yours opens a pair of ends, and the suite does the rest.
 
 #[cfg(any(feature = "nng", feature = "iceoryx2"))]
 mod body;
 #[cfg(feature = "alloc")]
 mod buffer;
 mod caps;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod counters;
 #[cfg(feature = "std")]
 mod deadline;
@@ -95,6 +101,8 @@ pub mod loopback;
 #[cfg(feature = "std")]
 mod pool;
 mod receipt;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 

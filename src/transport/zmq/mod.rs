@@ -214,6 +214,8 @@ mod lent;
 mod message;
 mod monitor;
 mod raw;
+#[cfg(feature = "tokio")]
+mod readiness;
 mod recv;
 mod send;
 mod socket;

@@ -8,6 +8,9 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
+#[cfg(feature = "tokio")]
+use std::os::fd::BorrowedFd;
+
 use ::zmq::Socket;
 use zmq_sys::zmq_msg_t;
 
@@ -212,6 +215,15 @@ pub(super) fn bind(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
 pub(super) fn connect(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
     // SAFETY: as for `zmq_bind`.
     check(unsafe { zmq_sys::zmq_connect(socket.as_mut_ptr(), endpoint.as_ptr()) })
+}
+
+/// Returns the descriptor that tells of commands to `socket`.
+#[cfg(feature = "tokio")]
+pub(super) fn descriptor(socket: &mut Socket) -> Result<BorrowedFd<'_>, i32> {
+    let descriptor = socket.get_fd().map_err(::zmq::Error::to_raw)?;
+    // SAFETY: `BorrowedFd::borrow_raw` asks that the descriptor is open as long as
+    // the result lives: libzmq keeps it open as long as the socket, which is borrowed.
+    Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
 }
 
 /// Ends the events of `socket`, of which the last one says so.
