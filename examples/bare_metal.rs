@@ -1,4 +1,4 @@
-//! Decodes a message and encodes it again with neither `std` nor an allocator.
+//! Decodes a message, encodes it again and puts it into a bundle, with neither `std` nor an allocator.
 //!
 //! ```text
 //! cargo rustc --no-default-features --features _bare-metal --example bare_metal --release -- -C panic=abort -C link-arg=-lc
@@ -15,6 +15,7 @@
     no_main
 )]
 
+use tensorwire::bundle::{self, Bundle};
 use tensorwire::message::{Message, Scalar, Storage, encode_into};
 use tensorwire::{DType, TensorView};
 
@@ -77,7 +78,19 @@ fn run() -> Result<(), u8> {
     demand(23, again.is_ok_and(|again| *again == *METADATA))?;
 
     let error = Message::decode(&frames[..2], &mut storage).err();
-    demand(24, step(25, error)?.offset() == 22)
+    demand(24, step(25, error)?.offset() == 22)?;
+
+    // The message in one buffer.
+    let mut buffer = [0xa5; 512];
+    let bundle = bundle::encode_into(&frames, &mut buffer);
+    let bundle = step(26, bundle.ok())?;
+    let bundle = step(27, Bundle::decode(bundle).ok())?;
+    let mut room = [&[][..]; 4];
+    let frames = step(28, bundle.frames_in(&mut room).ok())?;
+    let message = step(29, Message::decode(frames, &mut storage).ok())?;
+    let latents = step(30, message.tensor("latents"))?;
+    let sum = step(31, latents.elements::<f32>().ok())?.sum::<f32>();
+    demand(32, sum == 10.0)
 }
 
 /// What step `number` is to give.

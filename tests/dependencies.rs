@@ -31,6 +31,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "transport/body",
     "transport/iceoryx2",
     "transport/nng",
+    "transport/tokio/descriptor",
     "transport/zmq",
     "cuda",
 ];
@@ -166,7 +167,7 @@ fn strangers(file: &str, code: &str, exports: &[(String, String)]) -> Vec<String
         };
         below(module) || may_know.iter().any(|root| below(root))
     };
-    let paths = paths(code).into_iter().map(resolve);
+    let paths = paths(file, code).into_iter().map(resolve);
     paths
         .filter(|path| !known(path))
         .map(|path| format!("{file} knows {path}"))
@@ -220,6 +221,13 @@ fn what_is_looked_for_would_be_found() {
     assert_eq!(
         found("transport/zmq.rs", "fn f() { crate::Message::decode() }"),
         ["transport/zmq.rs knows message::Message"]
+    );
+    assert_eq!(
+        found(
+            "json/ser/raw.rs",
+            "use super::super::super::tensor::Layout; use super::super::de::Key;"
+        ),
+        ["json/ser/raw.rs knows tensor::Layout"]
     );
     assert_eq!(
         found("error.rs", "use crate::json::{ValueType, Value};"),

@@ -12,6 +12,7 @@ mod fuzz;
 use std::path::PathBuf;
 
 use common::{frames, lines, text};
+use fuzz::bundle::{AS_IT_IS, FRAMES, PUT_RIGHT};
 use fuzz::case::{DEFAULT, framed};
 
 /// Recorded messages that are seeds, by name.
@@ -93,6 +94,9 @@ fn every_target_passes_over_every_recorded_message() {
                     fuzz::differential::run(data);
                     fuzz::roundtrip::run(data);
                 }
+            }
+            if let Some(data) = framed(FRAMES, &frames) {
+                fuzz::bundle::run(&data);
             }
         }
     }
@@ -259,6 +263,7 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     ] {
         seeds.push(("serde", name.to_string(), text.as_bytes().to_vec()));
     }
+    seeds.extend(bundles());
     let conflict = |list_indices: [i32; 3]| {
         let descriptors = list_indices.map(|list_index| {
             let rest = r#""shape":[0],"dtype":"bool""#;
@@ -290,6 +295,42 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             format!("bytes-{length}"),
             bytes.take(length).collect(),
         ));
+    }
+    seeds
+}
+
+/// Whole bundles, some with one field changed, and frames to make one of.
+fn bundles() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    let mut add = |name: String, bytes: Vec<u8>| seeds.push(("bundle", name, bytes));
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bundle");
+    for name in [
+        "empty-frame",
+        "error-reply",
+        "last-frame-empty",
+        "mixed",
+        "table-full",
+        "three-frames",
+    ] {
+        let bundle = std::fs::read(format!("{folder}/{name}.bundle")).unwrap();
+        let seed = |flags: u8, bundle: &[u8]| [&[flags], bundle].concat();
+        add(format!("golden-{name}"), seed(AS_IT_IS, &bundle));
+        add(
+            format!("half-{name}"),
+            seed(PUT_RIGHT, &bundle[..bundle.len() / 2]),
+        );
+        for (field, at) in [("count", 12), ("offset", 24), ("length", 32)] {
+            let mut bundle = bundle.clone();
+            bundle[at] ^= 1;
+            add(format!("{field}-{name}"), seed(PUT_RIGHT, &bundle));
+        }
+    }
+    for line in lines("tensors.jsonl") {
+        let name = line["name"].as_str().unwrap();
+        if ["list-with-holes", "mixed", "uint8-0"].contains(&name) {
+            let frames = framed(FRAMES, &recorded(&line)).unwrap();
+            add(format!("frames-{name}"), frames);
+        }
     }
     seeds
 }

@@ -6,6 +6,7 @@ mod counting;
 
 use std::fmt::Write as _;
 
+use tensorwire::bundle::{self, Bundle, Index};
 use tensorwire::error::{CastError, DecodeError, DecodeErrorKind, EncodeError, ValueErrorKind};
 use tensorwire::json::Value;
 use tensorwire::message::{
@@ -214,6 +215,40 @@ fn encoding_into_a_buffer_does_not_allocate() {
         let tensors = [view.descriptor(), other];
         assert!(encode_into(&tensors, &scalars, &mut buffer).is_ok());
     });
+}
+
+#[test]
+fn bundles_do_not_allocate() {
+    let mut storage = Storage::<64>::new();
+    let mut buffer = [0xa5; 1 << 14];
+    for count in COUNTS {
+        let frames = message(count);
+        none(|| {
+            let lengths = frames.iter().map(Vec::len);
+            let length = bundle::encoded_len(lengths.clone()).unwrap();
+            for (place, frame) in bundle::lend(lengths, &mut buffer).unwrap().zip(&frames) {
+                place.copy_from_slice(frame);
+            }
+            let bytes = bundle::encode_into(&frames, &mut buffer).unwrap();
+            assert_eq!(bytes.len(), length);
+            let bundle = Bundle::decode(bytes).unwrap();
+            assert!(bundle.frames().eq(&frames));
+            assert_eq!(bundle.index().ranges().len(), count + 1);
+            let mut room = [&[][..]; 65];
+            let read = bundle.frames_in(&mut room).unwrap();
+            let message = Message::decode(read, &mut storage).unwrap();
+            assert_eq!(message.len(), count);
+            let copy: [u8; 2048] = *bytes.first_chunk().unwrap_or(&[0; 2048]);
+            let index = Index::len_from_header(&copy, length)
+                .and_then(|prefix| Index::decode(&copy[..prefix], length));
+            assert!(index.is_ok() || length < copy.len());
+
+            bytes[0] = b'X';
+            assert!(show(Bundle::decode(bytes).unwrap_err()) > 0);
+            let small = bundle::encode_into(&frames, &mut buffer[..length - 1]);
+            assert!(show(small.unwrap_err()) > 0);
+        });
+    }
 }
 
 #[cfg(feature = "serde")]

@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::path::Path;
+use std::ptr;
 use std::sync::Arc;
 
 use tensorwire::message::{Scalar, encode_into};
@@ -20,18 +21,8 @@ pub(crate) const SCHEMES: [&str; 3] = ["inproc", "ipc", "tcp"];
 #[derive(Clone)]
 pub(crate) struct Sample {
     metadata: Arc<Vec<u8>>,
-    payload: Shared,
+    payload: Arc<[u8]>,
     dims: [usize; 2],
-}
-
-/// An owner of bytes that any number of messages in flight may share.
-#[derive(Clone)]
-pub(crate) struct Shared(Arc<Vec<u8>>);
-
-impl AsRef<[u8]> for Shared {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
 }
 
 impl Sample {
@@ -42,7 +33,7 @@ impl Sample {
             [1, bytes]
         };
         // Written to, so that the pages are there.
-        let payload = Shared(Arc::new(vec![0xa5; bytes]));
+        let payload = vec![0xa5; bytes].into();
         let mut sample = Self {
             metadata: Arc::new(Vec::new()),
             payload,
@@ -56,13 +47,13 @@ impl Sample {
     }
 
     fn encode<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
-        let tensor = TensorView::from_slice("latents", &self.dims, self.payload.as_ref());
+        let tensor = TensorView::from_slice("latents", &self.dims, &self.payload);
         encode_into(&[tensor.unwrap()], &scalars(), buffer).unwrap()
     }
 
     /// The frames as they go over the wire.
     pub(crate) fn frames(&self) -> [&[u8]; 2] {
-        [&self.metadata, self.payload.as_ref()]
+        [&self.metadata, &self.payload]
     }
 }
 
@@ -172,11 +163,11 @@ impl End for Bare {
     fn send(&mut self, sample: &Sample) {
         let metadata = sample.metadata.as_slice();
         self.push.send(metadata, zmq::SNDMORE).unwrap();
-        let payload = sample.payload.as_ref();
+        let payload = &*sample.payload;
         if payload.len() < DEFAULT_COPY_BELOW {
             self.push.send(payload, 0).unwrap();
         } else {
-            lend(&mut self.push, &sample.payload.0);
+            lend(&mut self.push, &sample.payload);
         }
     }
 
@@ -196,27 +187,23 @@ impl End for Bare {
 }
 
 /// Sends the last frame of a message without a copy.
-fn lend(socket: &mut zmq::Socket, bytes: &Arc<Vec<u8>>) {
-    extern "C" fn release(_data: *mut c_void, hint: *mut c_void) {
+fn lend(socket: &mut zmq::Socket, bytes: &Arc<[u8]>) {
+    extern "C" fn release(data: *mut c_void, hint: *mut c_void) {
+        let bytes = ptr::slice_from_raw_parts(data.cast::<u8>(), hint.addr());
         // SAFETY: `Arc::from_raw` asks for a pointer from `Arc::into_raw` whose
-        // count nobody else takes back: the hint is one, and libzmq calls once.
-        drop(unsafe { Arc::from_raw(hint.cast::<Vec<u8>>()) });
+        // count nobody else takes back: these are the address and length of one, and
+        // libzmq calls once.
+        drop(unsafe { Arc::from_raw(bytes) });
     }
-    let (data, len) = (bytes.as_ptr().cast_mut(), bytes.len());
-    let hint = Arc::into_raw(Arc::clone(bytes)).cast_mut();
+    let len = bytes.len();
+    let data = Arc::into_raw(Arc::clone(bytes)).cast::<u8>().cast_mut();
+    let hint: *mut c_void = ptr::without_provenance_mut(len);
     let mut message = zmq_sys::zmq_msg_t::default();
     // SAFETY: `zmq_msg_init_data` asks for a fresh `zmq_msg_t`, and for `len` bytes
-    // at `data` until it calls `release`, which may be on any thread: they are in
-    // the vector that `hint` keeps, nobody writes to them, and `Arc<Vec<u8>>` is
-    // `Send`.
+    // at `data` until it calls `release`, which may be on any thread: the count keeps
+    // them, nobody writes to them, and `Arc<[u8]>` is `Send`.
     let status = unsafe {
-        zmq_sys::zmq_msg_init_data(
-            &raw mut message,
-            data.cast(),
-            len,
-            Some(release),
-            hint.cast(),
-        )
+        zmq_sys::zmq_msg_init_data(&raw mut message, data.cast(), len, Some(release), hint)
     };
     assert_eq!(status, 0);
     // SAFETY: `zmq_msg_send` asks for an initialized message and an open socket
@@ -259,14 +246,14 @@ impl Ours {
     }
 
     fn send_with(&mut self, metadata: &[u8], sample: &Sample) {
-        let payload = sample.payload.as_ref();
+        let payload = &*sample.payload;
         if payload.len() < self.lend_from {
             self.push.send(&[metadata, payload]).unwrap();
             return;
         }
         let mut parts = Part::recycle(std::mem::take(&mut self.parts));
         parts.push(Part::from(metadata));
-        parts.push(Part::owned(sample.payload.clone()));
+        parts.push(Part::from(sample.payload.clone()));
         self.push.send_parts(&mut parts, Wait::Configured).unwrap();
         self.parts = Part::recycle(parts);
     }

@@ -12,6 +12,7 @@
 //!
 //! | target | input | asserts |
 //! |---|---|---|
+//! | [`bundle`] | bytes or frames | verdict, result and bytes against a naive reader and writer |
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
@@ -21,6 +22,7 @@
 
 #![allow(unreachable_pub, dead_code, clippy::missing_panics_doc)]
 
+pub mod bundle;
 pub mod case;
 pub mod check;
 pub mod decode;
@@ -38,6 +40,7 @@ pub type Target = fn(&[u8]);
 
 /// Every target by name.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("bundle", bundle::run),
     ("decode", decode::run),
     ("differential", differential::run),
     ("json", json::run),

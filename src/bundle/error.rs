@@ -100,9 +100,10 @@ pub enum ErrorKind {
     TooLarge,
     /// The caller has more than `u32::MAX` frames.
     TooManyFrames,
-    /// The bundle goes on after its last frame.
+    /// The total length is not where the last frame ends: the bundle goes on
+    /// after it, or ends before a frame begins.
     TotalLength {
-        /// Where the last frame ends.
+        /// Where the last frame ends, or the frame would begin.
         expected: u64,
         /// The total length as stated.
         actual: u64,
@@ -176,10 +177,7 @@ impl fmt::Display for ErrorKind {
             Self::TooLarge => write!(f, "bundle of more than {} bytes", isize::MAX),
             Self::TooManyFrames => write!(f, "bundle of more than {} frames", u32::MAX),
             Self::TotalLength { expected, actual } => {
-                write!(
-                    f,
-                    "total length {actual} where the last frame ends at {expected}"
-                )
+                write!(f, "total length {actual} where the frames reach {expected}")
             }
             Self::TrailingBytes { expected, actual } => {
                 write!(f, "{actual} bytes where the bundle has {expected}")

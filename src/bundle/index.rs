@@ -8,8 +8,8 @@ use core::slice;
 use zerocopy::FromBytes;
 
 use super::{
-    ENTRY_LEN, Entry, Error, ErrorKind, FRAMES_OFFSET, HEADER_LEN, Header, MAGIC, TOTAL_LEN_OFFSET,
-    VERSION, VERSION_OFFSET, aligned, table_end, wide,
+    ENTRY_LEN, Entry, Error, ErrorKind, FRAMES_OFFSET, HEADER_LEN, Header, LENGTH_OFFSET, MAGIC,
+    TOTAL_LEN_OFFSET, VERSION, VERSION_OFFSET, aligned, table_end, wide,
 };
 
 /// A checked header and table, apart from the frames.
@@ -82,11 +82,13 @@ impl<'a> Index<'a> {
         let mut end = table_end;
         for (index, entry) in table.iter().enumerate() {
             end = entry.end(end, total).map_err(|kind| {
-                let within = match kind {
-                    ErrorKind::FrameOffset { .. } => 0,
-                    _ => size_of_val(&entry.offset),
+                let entry = entry_offset(index);
+                let offset = match kind {
+                    ErrorKind::FrameLength { .. } => entry.saturating_add(LENGTH_OFFSET),
+                    ErrorKind::TotalLength { .. } => TOTAL_LEN_OFFSET,
+                    _ => entry,
                 };
-                Error::new(kind, entry_offset(index).saturating_add(within))
+                Error::new(kind, offset)
             })?;
         }
         if end != total {
@@ -279,11 +281,14 @@ impl Entry {
             let (expected, actual) = (wide(start), offset);
             return Err(ErrorKind::FrameOffset { expected, actual });
         }
-        let left = total.checked_sub(start);
+        let Some(left) = total.checked_sub(start) else {
+            let (expected, actual) = (wide(start), wide(total));
+            return Err(ErrorKind::TotalLength { expected, actual });
+        };
         match usize::try_from(length) {
-            Ok(bytes) if left.is_some_and(|left| bytes <= left) => Ok(start.saturating_add(bytes)),
+            Ok(bytes) if bytes <= left => Ok(start.saturating_add(bytes)),
             _ => {
-                let (limit, actual) = (wide(left.unwrap_or(0)), length);
+                let (limit, actual) = (wide(left), length);
                 Err(ErrorKind::FrameLength { limit, actual })
             }
         }

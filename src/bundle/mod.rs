@@ -84,27 +84,9 @@
 //! assert!(latents.elements::<f32>()?.eq([0.5; 6]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg_attr(
-    feature = "std",
-    doc = "
-A file of one message: [`write_to`] writes it; mapped into memory
-(`Mapped` with feature `memmap2`, or a map of your own) it is read without a copy.
-
-```
-use std::fs::{self, File};
-
-use tensorwire::bundle::{self, Bundle};
-
-let path = std::env::temp_dir().join(format!(\"tensorwire-{}.bundle\", std::process::id()));
-let frames: [&[u8]; 2] = [br#\"{\"tensor_descriptors\":[]}\"#, &[7; 100]];
-bundle::write_to(&frames, File::create(&path)?)?;
-
-let bytes = fs::read(&path)?; // or a map of it
-fs::remove_file(&path)?;
-assert!(Bundle::decode(&bytes)?.frames().eq(frames));
-# Ok::<(), Box<dyn std::error::Error>>(())
-```"
-)]
+//!
+//! A file of one message: `write_to` (feature `std`) writes it; mapped into memory
+//! (`Mapped` with feature `memmap2`, or a map of your own) it is read without a copy.
 
 mod error;
 mod index;
@@ -167,6 +149,9 @@ struct Entry {
     offset: U64,
     length: U64,
 }
+
+/// Where the length lies in an entry.
+const LENGTH_OFFSET: usize = 8;
 
 /// A checked bundle, read where it lies.
 ///

@@ -6,6 +6,7 @@ use core::slice;
 
 #[cfg(feature = "alloc")]
 use alloc::vec::Vec;
+
 #[cfg(feature = "std")]
 use std::io;
 
@@ -143,6 +144,7 @@ where
 /// The places of a bundle's frames, in order, to be filled.
 ///
 /// Lent by [`lend`].
+#[must_use = "a place that is not filled keeps what the buffer held"]
 pub struct Places<'b> {
     entries: slice::Iter<'b, Entry>,
     /// From the next frame's start to the end of the bundle.
@@ -228,11 +230,17 @@ pub fn encode_to_vec<F: AsRef<[u8]>>(frames: &[F]) -> Result<Vec<u8>, Error> {
 /// # Examples
 ///
 /// ```
+/// use std::fs::{self, File};
+///
 /// use tensorwire::bundle::{Bundle, write_to};
 ///
-/// let mut file = Vec::new();
-/// let length = write_to(&["metadata", "payload"], &mut file)?;
-/// assert_eq!((length, Bundle::decode(&file)?.len()), (135, 2));
+/// let path = std::env::temp_dir().join(format!("tensorwire-{}.bundle", std::process::id()));
+/// let frames: [&[u8]; 2] = [br#"{"tensor_descriptors":[]}"#, &[7; 100]];
+/// assert_eq!(write_to(&frames, File::create(&path)?)?, 128 + 100);
+///
+/// let bytes = fs::read(&path)?; // or a map of it
+/// fs::remove_file(&path)?;
+/// assert!(Bundle::decode(&bytes)?.frames().eq(frames));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[cfg(feature = "std")]

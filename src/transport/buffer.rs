@@ -7,6 +7,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+#[cfg(feature = "std")]
+use super::pool::PooledBuffer;
 #[cfg(feature = "zmq")]
 use super::zmq::Lent;
 
@@ -20,6 +22,9 @@ use super::zmq::Lent;
 /// Any `AsRef<[u8]> + Send + 'static` will do: `Vec<u8>`, `Box<[u8]>`,
 /// `Arc<[u8]>`, a slot of pinned memory, a received frame that is forwarded.
 ///
+/// `Vec<u8>`, `Box<[u8]>`, `Arc<[u8]>` and `PooledBuffer` go in as they are;
+/// any other owner is put in a box, which is one small allocation.
+///
 /// # Examples
 ///
 /// ```
@@ -32,15 +37,42 @@ use super::zmq::Lent;
 /// # Ok::<(), Buffer>(())
 /// ```
 pub struct Buffer {
-    owner: Box<dyn Owner>,
+    content: Content,
+}
+
+/// An owner: an `Option`, so that it can be moved out through an `Any`. It is
+/// `None` only while the buffer it was in is being taken apart.
+pub(super) enum Content {
+    Boxed(Box<dyn Owner>),
+    #[cfg(feature = "std")]
+    Pooled(Option<PooledBuffer>),
+    Shared(Option<Arc<[u8]>>),
+    Slice(Option<Box<[u8]>>),
+    Vec(Option<Vec<u8>>),
 }
 
 impl Buffer {
     /// Takes `owner` and, with it, its bytes.
     #[must_use]
     pub fn new<T: AsRef<[u8]> + Send + 'static>(owner: T) -> Self {
-        let owner = Box::new(Some(owner));
-        Self { owner }
+        // Compared types are known when this is compiled for a `T`: one arm is left.
+        let mut owner = Some(owner);
+        let any: &mut dyn Any = &mut owner;
+        let content = if let Some(vec) = any.downcast_mut::<Option<Vec<u8>>>() {
+            Content::Vec(vec.take())
+        } else if let Some(slice) = any.downcast_mut::<Option<Box<[u8]>>>() {
+            Content::Slice(slice.take())
+        } else if let Some(shared) = any.downcast_mut::<Option<Arc<[u8]>>>() {
+            Content::Shared(shared.take())
+        } else {
+            #[cfg(feature = "std")]
+            if let Some(pooled) = any.downcast_mut::<Option<PooledBuffer>>() {
+                let content = Content::Pooled(pooled.take());
+                return Self { content };
+            }
+            Content::Boxed(Box::new(owner))
+        };
+        Self { content }
     }
 
     /// Gives the owner back, if it is a `T`.
@@ -49,21 +81,41 @@ impl Buffer {
     ///
     /// The buffer as it was, if its owner is no `T`.
     pub fn downcast<T: AsRef<[u8]> + Send + 'static>(mut self) -> Result<T, Self> {
-        let owner: &mut dyn Any = &mut *self.owner;
+        let owner: &mut dyn Any = match &mut self.content {
+            Content::Boxed(owner) => &mut **owner,
+            #[cfg(feature = "std")]
+            Content::Pooled(pooled) => pooled,
+            Content::Shared(shared) => shared,
+            Content::Slice(slice) => slice,
+            Content::Vec(vec) => vec,
+        };
         let owner = owner.downcast_mut().and_then(Option::<T>::take);
         owner.ok_or(self)
     }
 
-    /// Leaves the owner for libzmq to release.
     #[cfg(feature = "zmq")]
-    pub(super) fn into_lent(self) -> Lent {
-        self.owner.into_lent()
+    pub(super) fn from_content(content: Content) -> Self {
+        Self { content }
+    }
+
+    /// Takes the buffer apart, for libzmq to have.
+    #[cfg(feature = "zmq")]
+    pub(super) fn into_content(self) -> Content {
+        self.content
     }
 }
 
 impl AsRef<[u8]> for Buffer {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
-        self.owner.bytes()
+        match &self.content {
+            Content::Boxed(owner) => owner.bytes(),
+            #[cfg(feature = "std")]
+            Content::Pooled(pooled) => pooled.as_ref().map_or(&[], AsRef::as_ref),
+            Content::Shared(shared) => shared.as_deref().unwrap_or_default(),
+            Content::Slice(slice) => slice.as_deref().unwrap_or_default(),
+            Content::Vec(vec) => vec.as_deref().unwrap_or_default(),
+        }
     }
 }
 
@@ -82,6 +134,13 @@ impl From<Arc<[u8]>> for Buffer {
 
 impl From<Box<[u8]>> for Buffer {
     fn from(owner: Box<[u8]>) -> Self {
+        Self::new(owner)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<PooledBuffer> for Buffer {
+    fn from(owner: PooledBuffer) -> Self {
         Self::new(owner)
     }
 }
@@ -179,17 +238,24 @@ impl From<Box<[u8]>> for Part<'_> {
     }
 }
 
+#[cfg(feature = "std")]
+impl From<PooledBuffer> for Part<'_> {
+    fn from(owner: PooledBuffer) -> Self {
+        Self::owned(owner)
+    }
+}
+
 impl From<Vec<u8>> for Part<'_> {
     fn from(owner: Vec<u8>) -> Self {
         Self::owned(owner)
     }
 }
 
-/// What a buffer may be owned by: an `Option`, so that it can be moved out of its
-/// box while a transport still knows the box.
-trait Owner: Any + Send {
+/// What a boxed owner can do.
+pub(super) trait Owner: Any + Send {
     fn bytes(&self) -> &[u8];
 
+    /// Leaves the owner for libzmq to release.
     #[cfg(feature = "zmq")]
     fn into_lent(self: Box<Self>) -> Lent;
 }
@@ -201,7 +267,7 @@ impl<T: Any + AsRef<[u8]> + Send> Owner for Option<T> {
 
     #[cfg(feature = "zmq")]
     fn into_lent(self: Box<Self>) -> Lent {
-        Lent::new(self)
+        Lent::boxed(self)
     }
 }
 
@@ -218,6 +284,32 @@ mod tests {
         let buffer = buffer.downcast::<Arc<[u8]>>().unwrap_err();
         let vec = buffer.downcast::<Vec<u8>>().unwrap();
         assert_eq!(vec.as_ptr(), address);
+    }
+
+    /// Makes a buffer of `owner`, and gets the owner back and nothing else.
+    fn comes_back<T: AsRef<[u8]> + Send + 'static>(owner: T) {
+        let address = owner.as_ref().as_ptr();
+        let buffer = Buffer::new(owner);
+        assert_eq!(buffer.as_ref().as_ptr(), address);
+        let buffer = buffer.downcast::<&'static [u8]>().unwrap_err();
+        assert_eq!(buffer.downcast::<T>().unwrap().as_ref().as_ptr(), address);
+    }
+
+    #[test]
+    fn every_kind_of_owner_comes_back() {
+        struct Custom(Vec<u8>);
+        impl AsRef<[u8]> for Custom {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        let bytes = || alloc::vec![7_u8; 100];
+        comes_back(bytes());
+        comes_back(bytes().into_boxed_slice());
+        comes_back::<Arc<[u8]>>(bytes().into());
+        comes_back(Custom(bytes()));
+        comes_back(Vec::new());
     }
 
     #[test]

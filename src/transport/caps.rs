@@ -116,6 +116,7 @@ pub struct CapMeter {
 impl CapMeter {
     /// Counts a frame of `len` bytes; returns `false` if the message is over a cap,
     /// with this frame or since an earlier one.
+    #[inline]
     pub fn admit(&mut self, len: usize) -> bool {
         self.frames = self.frames.saturating_add(1);
         self.bytes = self.bytes.saturating_add(len);
@@ -134,11 +135,19 @@ impl CapMeter {
         self.broken.is_none()
     }
 
+    /// Returns how many bytes were counted so far, in all frames together.
+    #[must_use]
+    #[inline]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the verdict, once the last frame is counted.
     ///
     /// # Errors
     ///
     /// The first cap that was broken, with the numbers of the whole message.
+    #[inline]
     pub fn finish(self) -> Result<(), CapExceeded> {
         let Some((cap, len)) = self.broken else {
             return Ok(());

@@ -16,7 +16,8 @@ pub struct Counters {
     pub messages_received: u64,
     /// The bytes in their frames.
     pub bytes_received: u64,
-    /// Sends that found no room within their time.
+    /// Sends that found no room within their time. A future counts each time that it
+    /// tries.
     pub queue_full: u64,
     /// Messages known to be lost otherwise: cut by a lost connection, or by the
     /// transport's own rules (a publisher whose subscriber has no room).
@@ -106,12 +107,14 @@ impl Recorder {
     }
 
     /// Counts a message of `bytes` that was sent.
+    #[inline]
     pub fn sent(&mut self, bytes: usize) {
         add(&mut self.counters.messages_sent, 1);
         add(&mut self.counters.bytes_sent, bytes);
     }
 
     /// Counts a message of `bytes` that was received.
+    #[inline]
     pub fn received(&mut self, bytes: usize) {
         add(&mut self.counters.messages_received, 1);
         add(&mut self.counters.bytes_received, bytes);

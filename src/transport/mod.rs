@@ -81,12 +81,18 @@
 //! received messages with [`Caps::meter`], fix when a call has to be back with a
 //! `Deadline`, count with a [`Recorder`]. The traits need neither `std` nor an
 //! allocator.
+//!
+//! Then hold it to the contract: with feature `conformance`, the module
+//! `transport::conformance` has the tests that the transports of this crate pass.
+//! Yours opens a pair of ends, and the suite does the rest.
 
 #[cfg(any(feature = "nng", feature = "iceoryx2"))]
 mod body;
 #[cfg(feature = "alloc")]
 mod buffer;
 mod caps;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod counters;
 #[cfg(feature = "std")]
 mod deadline;
@@ -96,7 +102,11 @@ mod lend;
 pub mod loopback;
 #[cfg(feature = "nng")]
 pub mod nng;
+#[cfg(feature = "std")]
+mod pool;
 mod receipt;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 
@@ -113,6 +123,8 @@ pub use counters::{Counters, Observed, Recorder};
 pub use deadline::{Deadline, Expired};
 pub use error::{ErrorKind, TransportError};
 pub use lend::{LendFrames, Loan};
+#[cfg(feature = "std")]
+pub use pool::{BUFFER_ALIGN, BufferPool, PoolError, PoolStats, PooledBuffer};
 pub use receipt::Receipt;
 
 /// A message as a transport received it: it owns the bytes that views borrow.

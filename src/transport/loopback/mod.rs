@@ -7,14 +7,16 @@
 //!
 //! For embedding two ends of a protocol in one process, and as a test bed: it
 //! keeps the contract of [`transport`](super) and can be told to make life hard
-//! within it. Frames can be shifted to any alignment, and a script of [`Fault`]s
-//! drops, delays, or fails the messages it names.
+//! within it. Frames can be shifted to any alignment, and a [`Script`] of [`Fault`]s,
+//! a list or made up of a seed, drops, delays, doubles, cuts or fails messages, or
+//! takes the peer away.
 //!
 //! Borrowed frames are copied once, on sending. Owned buffers are moved through
 //! and not copied at all, unless frames are to be shifted. Storage goes in
 //! circles: what a receive replaces is what a later send fills. A buffer's owner
 //! is dropped by whoever drops the message or receives into it again, and a panic
-//! in its `Drop` goes through that call.
+//! in its `Drop` goes through that call. The [`Receipt`](super::Receipt) of a message
+//! tells what was copied for it, and the ends count ([`Observed`]).
 //!
 //! Dropping one end closes the pair. What was sent before can still be
 //! received; after that the other end gets [`Error::Closed`].
@@ -31,22 +33,27 @@
 //! # Ok::<(), loopback::Error>(())
 //! ```
 
+mod error;
 mod message;
+mod options;
 mod queue;
-
-use core::fmt;
-use core::time::Duration;
+#[cfg(feature = "tokio")]
+mod readiness;
+mod script;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::deadline::{Deadline, Expired};
-use super::{
-    CapExceeded, Caps, ErrorKind, Frames, Part, RecvFrames, SendFrames, TransportError, Wait,
-};
-use queue::Queue;
+use super::deadline::Deadline;
+use super::{Counters, Frames, Observed, Part, Recorder, RecvFrames, SendFrames, Wait};
+use queue::{Arrival, Queue};
 
+pub use error::Error;
 pub use message::{Frame, Message};
+pub use options::Options;
+#[cfg(feature = "tokio")]
+pub use readiness::Timer;
+pub use script::{Fault, Script};
 
 /// Makes a pair with the default options.
 #[must_use]
@@ -62,39 +69,102 @@ pub struct Loopback {
     options: Options,
     /// How many sends of this end got room, scripted failures included.
     sent: u64,
+    recorder: Recorder,
 }
 
 impl Loopback {
+    fn new(outgoing: Arc<Queue>, incoming: Arc<Queue>, options: Options) -> Self {
+        Self {
+            outgoing,
+            incoming,
+            options,
+            sent: 0,
+            recorder: Recorder::new("loopback"),
+        }
+    }
+
     /// Gives this end another script: what happens to the messages it sends.
     ///
-    /// Each entry names a message by its number, from 0, counting every send of
+    /// It names a message by its number, from 0, counting every send of
     /// this end that got room: not those refused as empty, for want of room, or
     /// because the pair is closed.
-    pub fn script(&mut self, script: &[(u64, Fault)]) {
-        self.options.script.clear();
-        self.options.script.extend_from_slice(script);
+    pub fn script(&mut self, script: impl Into<Script>) {
+        self.options.script = script.into();
     }
 
     /// Closes this end; the same as dropping it.
     pub fn close(self) {}
 
+    /// Sends what `fill` makes of an empty message, and counts.
     fn put(&mut self, wait: Wait, fill: impl FnOnce(&mut Message)) -> Result<(), Error> {
+        let sent = self.try_put(wait, fill);
+        match &sent {
+            Ok(bytes) => self.recorder.sent(*bytes),
+            Err(error) => self.recorder.send_failed(error),
+        }
+        sent.map(drop)
+    }
+
+    fn try_put(&mut self, wait: Wait, fill: impl FnOnce(&mut Message)) -> Result<usize, Error> {
         let deadline = Deadline::new(wait, self.options.send_timeout);
         let mut message = self.outgoing.wait_for_room(deadline)?;
         let number = self.sent;
         self.sent = number.saturating_add(1);
-        let fault = self.options.fault(number);
-        if fault == Some(Fault::Fail) {
-            self.outgoing.recycle(message);
-            return Err(Error::Injected { message: number });
-        }
-        fill(&mut message);
+        let fault = self.options.script.fault(number);
         match fault {
-            Some(Fault::Drop) => self.outgoing.recycle(message),
-            Some(Fault::Delay(delay)) => self.outgoing.push(message, Some(delay)),
-            _ => self.outgoing.push(message, None),
+            Some(Fault::Close) => {
+                self.outgoing.close();
+                self.incoming.close();
+                return Err(Error::Closed);
+            }
+            Some(Fault::Fail) => {
+                self.outgoing.recycle(message);
+                return Err(Error::Injected { message: number });
+            }
+            _ => fill(&mut message),
         }
-        Ok(())
+        let bytes = message.byte_count();
+        let mut arrival = Arrival::default();
+        match fault {
+            Some(Fault::Delay(delay)) => arrival.delay = Some(delay),
+            Some(Fault::Disconnect) => {
+                self.outgoing.recycle(message);
+                return Err(Error::Disconnected { message: number });
+            }
+            Some(Fault::Drop) => {
+                self.outgoing.recycle(message);
+                return Ok(bytes);
+            }
+            Some(Fault::Duplicate) => {
+                let mut twin = self.outgoing.spare();
+                for frame in message.frames() {
+                    twin.push_copy(frame.as_ref(), self.options.shift);
+                }
+                self.outgoing.push(message, arrival);
+                self.outgoing.push(twin, arrival);
+                return Ok(bytes);
+            }
+            Some(Fault::FailReceive) => arrival.fails = Some(number),
+            Some(Fault::TruncateBytes(bytes)) => message.truncate_bytes(bytes),
+            Some(Fault::TruncateFrames(frames)) => message.truncate_frames(frames),
+            _ => {}
+        }
+        if message.frames().is_empty() {
+            self.outgoing.recycle(message);
+        } else {
+            self.outgoing.push(message, arrival);
+        }
+        Ok(bytes)
+    }
+
+    fn take(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
+        let deadline = Deadline::new(wait, self.options.recv_timeout);
+        self.incoming.pop(message, deadline)?;
+        let mut meter = self.options.caps.meter();
+        for frame in message.frames() {
+            meter.admit(frame.as_ref().len());
+        }
+        meter.finish().map_err(Error::Cap)
     }
 }
 
@@ -135,16 +205,21 @@ impl RecvFrames for Loopback {
 
     fn recv_frames(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
         message.clear();
-        let deadline = Deadline::new(wait, self.options.recv_timeout);
-        self.incoming.pop(message, deadline)?;
-        let mut meter = self.options.caps.meter();
-        for frame in message.frames() {
-            meter.admit(frame.as_ref().len());
+        let received = self.take(message, wait);
+        match &received {
+            Ok(()) => self.recorder.received(message.byte_count()),
+            Err(error) => {
+                message.clear();
+                self.recorder.recv_failed(error);
+            }
         }
-        meter.finish().map_err(|refused| {
-            message.clear();
-            Error::Cap(refused)
-        })
+        received
+    }
+}
+
+impl Observed for Loopback {
+    fn counters(&self) -> Counters {
+        self.recorder.counters()
     }
 }
 
@@ -154,204 +229,3 @@ impl Drop for Loopback {
         self.incoming.close();
     }
 }
-
-/// How a pair is set up.
-///
-/// # Examples
-///
-/// ```
-/// use tensorwire::transport::loopback::{Error, Fault, Options};
-/// use tensorwire::transport::{Frames, RecvFrames, SendFrames};
-///
-/// let (mut left, mut right) = Options::new()
-///     .with_shift(3)
-///     .with_script(&[(0, Fault::Drop), (1, Fault::Fail)])
-///     .pair();
-/// left.send(&[b"lost"])?;
-/// assert_eq!(left.send(&[b"refused"]), Err(Error::Injected { message: 1 }));
-/// left.send(&[b"through, at an odd address"])?;
-/// let message = right.recv()?;
-/// assert_eq!(message.frame(0).map(|frame| frame.as_ptr() as usize % 64), Some(3));
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct Options {
-    caps: Caps,
-    high_water: usize,
-    recv_timeout: Option<Duration>,
-    script: Vec<(u64, Fault)>,
-    send_timeout: Option<Duration>,
-    shift: Option<usize>,
-}
-
-impl Options {
-    /// Makes the default options: no faults, frames wherever they come to lie.
-    pub const fn new() -> Self {
-        Self {
-            caps: Caps::new(),
-            high_water: DEFAULT_HIGH_WATER,
-            recv_timeout: Some(DEFAULT_TIMEOUT),
-            script: Vec::new(),
-            send_timeout: Some(DEFAULT_TIMEOUT),
-            shift: None,
-        }
-    }
-
-    /// Makes a pair; both ends get these options.
-    #[must_use]
-    pub fn pair(self) -> (Loopback, Loopback) {
-        let one = Arc::new(Queue::new(self.high_water));
-        let other = Arc::new(Queue::new(self.high_water));
-        let left = Loopback {
-            outgoing: one.clone(),
-            incoming: other.clone(),
-            options: self.clone(),
-            sent: 0,
-        };
-        let right = Loopback {
-            outgoing: other,
-            incoming: one,
-            options: self,
-            sent: 0,
-        };
-        (left, right)
-    }
-
-    /// Sets the caps on received messages; [`Caps::new`] unless set.
-    pub fn with_caps(mut self, caps: Caps) -> Self {
-        self.caps = caps;
-        self
-    }
-
-    /// Sets how many messages may wait in each direction; 1000 unless set, and 0
-    /// is taken as 1.
-    pub fn with_high_water(mut self, messages: usize) -> Self {
-        self.high_water = messages.max(1);
-        self
-    }
-
-    /// Sets how long a receive waits, unless the call says otherwise.
-    ///
-    /// `None` waits forever. The default is 30 seconds.
-    pub fn with_recv_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.recv_timeout = timeout;
-        self
-    }
-
-    /// Sets what happens to the messages that each end sends; see
-    /// [`Loopback::script`].
-    pub fn with_script(mut self, script: &[(u64, Fault)]) -> Self {
-        self.script = script.to_vec();
-        self
-    }
-
-    /// Sets how long a send waits for room, unless the call says otherwise.
-    ///
-    /// `None` waits forever. The default is 30 seconds.
-    pub fn with_send_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.send_timeout = timeout;
-        self
-    }
-
-    /// Puts every frame at an address that is `offset` past a multiple of 64.
-    /// Owned buffers are then copied too.
-    pub fn with_shift(mut self, offset: usize) -> Self {
-        self.shift = Some(offset);
-        self
-    }
-
-    fn fault(&self, number: u64) -> Option<Fault> {
-        let entry = self.script.iter().find(|(message, _)| *message == number);
-        entry.map(|&(_, fault)| fault)
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What can be made to happen to a message.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// It arrives this much later, and what is sent after it not before it.
-    Delay(Duration),
-    /// It is sent and never arrives.
-    Drop,
-    /// Sending it fails with [`Error::Injected`], and it never arrives.
-    Fail,
-}
-
-/// Why sending or receiving failed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Error {
-    /// A message was larger than the caps allow; it was drained.
-    Cap(CapExceeded),
-    /// The other end is gone, and nothing it sent is left.
-    Closed,
-    /// A message has at least one frame.
-    EmptyMessage,
-    /// The script said that this message fails.
-    Injected {
-        /// The number of the message, from 0.
-        message: u64,
-    },
-    /// The time to wait was up.
-    TimedOut,
-    /// It cannot be done now, and the call was not to wait.
-    WouldBlock,
-}
-
-impl TransportError for Error {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Cap(_) => ErrorKind::CapExceeded,
-            Self::Closed => ErrorKind::Closed,
-            Self::EmptyMessage => ErrorKind::InvalidInput,
-            Self::Injected { .. } => ErrorKind::Other,
-            Self::TimedOut => ErrorKind::TimedOut,
-            Self::WouldBlock => ErrorKind::WouldBlock,
-        }
-    }
-
-    fn refused(&self) -> Option<CapExceeded> {
-        match self {
-            Self::Cap(refused) => Some(*refused),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cap(refused) => refused.fmt(f),
-            Self::Closed => f.write_str("other end closed"),
-            Self::EmptyMessage => f.write_str("message without frames"),
-            Self::Injected { message } => write!(f, "message {message} fails as scripted"),
-            Self::TimedOut => f.write_str("timed out"),
-            Self::WouldBlock => f.write_str("would block"),
-        }
-    }
-}
-
-impl core::error::Error for Error {}
-
-impl From<Expired> for Error {
-    fn from(expired: Expired) -> Self {
-        match expired {
-            Expired::TimedOut => Self::TimedOut,
-            Expired::WouldBlock => Self::WouldBlock,
-        }
-    }
-}
-
-/// As many as libzmq lets wait by default.
-const DEFAULT_HIGH_WATER: usize = 1000;
-
-/// Long enough for any healthy peer, short enough to notice one that is not.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

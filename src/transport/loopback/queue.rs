@@ -1,6 +1,8 @@
 //! One direction of a pair: a bounded queue with storage that goes in circles.
 
 use core::mem;
+#[cfg(feature = "tokio")]
+use core::task::Waker;
 use core::time::Duration;
 
 use alloc::collections::VecDeque;
@@ -28,6 +30,9 @@ struct State {
     closed: bool,
     queued: VecDeque<Queued>,
     spares: Vec<Message>,
+    /// The tasks that wait for a message and for room.
+    #[cfg(feature = "tokio")]
+    tasks: [Option<Waker>; 2],
 }
 
 #[derive(Debug)]
@@ -35,6 +40,17 @@ struct Queued {
     message: Message,
     /// When it may be received; `None` is at once.
     due: Option<Instant>,
+    /// The number of the message, if a receive of it is still to fail.
+    fails: Option<u64>,
+}
+
+/// How a message is to arrive.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrival {
+    /// So much later.
+    pub(super) delay: Option<Duration>,
+    /// After a receive that fails with this number.
+    pub(super) fails: Option<u64>,
 }
 
 impl Queue {
@@ -48,8 +64,9 @@ impl Queue {
 
     /// Ends the queue for both sides. What is queued can still be received.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.closed = true;
+        self.tell(state);
     }
 
     /// Waits until one more message may be pushed, and gives an empty one to
@@ -67,11 +84,23 @@ impl Queue {
         }
     }
 
-    /// Appends `message`, to be received after `delay`.
-    pub(super) fn push(&self, message: Message, delay: Option<Duration>) {
+    /// Gives an empty message to fill, room or not.
+    pub(super) fn spare(&self) -> Message {
+        self.lock().spares.pop().unwrap_or_default()
+    }
+
+    /// Appends `message`, to be received as `arrival` says.
+    pub(super) fn push(&self, message: Message, arrival: Arrival) {
+        let Arrival { delay, fails } = arrival;
         let due = delay.and_then(|delay| Instant::now().checked_add(delay));
-        self.lock().queued.push_back(Queued { message, due });
-        self.changed.notify_all();
+        let queued = Queued {
+            message,
+            due,
+            fails,
+        };
+        let mut state = self.lock();
+        state.queued.push_back(queued);
+        self.tell(state);
     }
 
     /// Waits for the next message and swaps it into `message`, which is empty.
@@ -89,12 +118,15 @@ impl Queue {
             let Some(longest) = longest else { break };
             state = self.sleep(state, longest.min(deadline.remaining()?));
         }
+        let front = state.queued.front_mut();
+        if let Some(message) = front.and_then(|queued| queued.fails.take()) {
+            return Err(Error::Injected { message });
+        }
         if let Some(mut queued) = state.queued.pop_front() {
             mem::swap(message, &mut queued.message);
             state.keep(queued.message, self.high_water);
         }
-        drop(state);
-        self.changed.notify_all();
+        self.tell(state);
         Ok(())
     }
 
@@ -102,6 +134,49 @@ impl Queue {
     pub(super) fn recycle(&self, mut message: Message) {
         message.clear();
         self.lock().keep(message, self.high_water);
+    }
+
+    /// Has `task` woken at the next change, unless there is a message or the queue is
+    /// closed: then this is zero. A message that is not due yet is there later.
+    #[cfg(feature = "tokio")]
+    pub(super) fn time_to_message(&self, task: &Waker) -> Option<Duration> {
+        let mut state = self.lock();
+        let left = match state.queued.front() {
+            Some(Queued { due: Some(due), .. }) => due.saturating_duration_since(Instant::now()),
+            Some(_) => Duration::ZERO,
+            None if state.closed => Duration::ZERO,
+            None => {
+                state.tasks[0] = Some(task.clone());
+                return None;
+            }
+        };
+        Some(left)
+    }
+
+    /// Tells whether there is room or the queue is closed; if neither, has `task`
+    /// woken at the next change.
+    #[cfg(feature = "tokio")]
+    pub(super) fn has_room(&self, task: &Waker) -> bool {
+        let mut state = self.lock();
+        if state.closed || state.queued.len() < self.high_water {
+            return true;
+        }
+        state.tasks[1] = Some(task.clone());
+        false
+    }
+
+    /// Wakes all who wait, outside of the lock.
+    fn tell(&self, state: MutexGuard<'_, State>) {
+        #[cfg(feature = "tokio")]
+        let tasks = {
+            let mut state = state;
+            mem::take(&mut state.tasks)
+        };
+        #[cfg(not(feature = "tokio"))]
+        drop(state);
+        self.changed.notify_all();
+        #[cfg(feature = "tokio")]
+        tasks.into_iter().flatten().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -95,6 +95,18 @@ impl<K: Kind> Builder<K> {
         self
     }
 
+    /// Sets whether connections made and lost are counted, for
+    /// [`Counters::connects`](crate::transport::Counters::connects) and
+    /// [`Counters::disconnects`](crate::transport::Counters::disconnects); not unless set.
+    ///
+    /// It counts those over ipc and tcp, also of peers that do not get through the
+    /// handshake; libzmq has no events of inproc. It costs a thread for the socket, which
+    /// sleeps unless a connection comes or goes, and nothing for a message.
+    pub fn count_connections(mut self, count: bool) -> Self {
+        self.options.count_connections = count;
+        self
+    }
+
     /// Sets whether messages go only to connections that are established.
     ///
     /// Unless set they also queue for those that are still being made, so that a
@@ -169,6 +181,7 @@ impl Builder<Subscribe> {
 pub(super) struct Options {
     pub(super) caps: Caps,
     pub(super) copy_below: usize,
+    pub(super) count_connections: bool,
     pub(super) recv_timeout: Option<Duration>,
     pub(super) send_timeout: Option<Duration>,
     identity: Option<Vec<u8>>,
@@ -213,6 +226,7 @@ impl Default for Options {
         Self {
             caps: Caps::new(),
             copy_below: DEFAULT_COPY_BELOW,
+            count_connections: false,
             recv_timeout: Some(DEFAULT_TIMEOUT),
             send_timeout: Some(DEFAULT_TIMEOUT),
             identity: None,

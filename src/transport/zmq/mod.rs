@@ -158,8 +158,12 @@
 mod builder;
 mod error;
 mod kind;
+mod lent;
 mod message;
+mod monitor;
 mod raw;
+#[cfg(feature = "tokio")]
+mod readiness;
 mod recv;
 mod send;
 mod socket;
@@ -172,8 +176,8 @@ pub use ::zmq::{POLLERR, POLLIN, POLLOUT, PollEvents, PollItem, poll};
 pub use builder::Builder;
 pub use error::Error;
 pub use kind::{Dealer, Kind, Pair, Publish, Pull, Push, Receives, Router, Sends, Subscribe};
-pub use message::{Frame, Message, Routed};
-pub(in crate::transport) use raw::Lent;
+pub(in crate::transport) use lent::Lent;
+pub use message::{Frame, INLINE_BYTES, Message, Routed};
 pub use send::Peer;
 pub use socket::Socket;
 

@@ -6,110 +6,107 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_int, c_void};
-use core::mem;
-use core::panic::AssertUnwindSafe;
-use core::ptr::{self, NonNull};
+use core::ptr;
 
-use alloc::boxed::Box;
+#[cfg(feature = "tokio")]
+use std::os::fd::BorrowedFd;
 
 use ::zmq::Socket;
 use zmq_sys::zmq_msg_t;
 
+use super::lent::{self, Lent, Reclaim, Words};
 use crate::transport::Buffer;
 
 /// One frame on its way out.
 ///
-/// Whatever happens to it, dropping it closes the libzmq message, and that
-/// releases what is still in it.
+/// It is made empty and filled where it stays: libzmq writes into it, and to move it
+/// right after that takes longer than making it. Whatever happens to it, dropping it
+/// closes the libzmq message, and that releases what is still in it.
+#[derive(Default)]
 pub(super) struct Outgoing {
     message: zmq_msg_t,
     content: Content,
 }
 
+#[derive(Default)]
 enum Content {
+    /// None yet, or none any more, as libzmq has it: nothing to be closed.
+    #[default]
+    Empty,
     /// Room of this many bytes, not written yet.
     Room(usize),
     /// Bytes of libzmq's own.
     Ready,
     /// The bytes of an owner that libzmq releases.
-    Lent {
-        holder: NonNull<c_void>,
-        reclaim: unsafe fn(NonNull<c_void>) -> Option<Buffer>,
-    },
-    /// None any more: libzmq has them.
-    Sent,
+    Lent { words: Words, reclaim: Reclaim },
 }
 
 // SAFETY: `Send` asks that the value may be used from another thread.
 // - `zmq_msg_t` is plain memory that libzmq itself hands from thread to thread;
 //   it is used from one at a time, as every use takes `&mut`.
-// - `holder` stands for a `Box<Option<T>>` with a `T` that is `Send`.
+// - The words stand for an owner that is `Send`.
 unsafe impl Send for Outgoing {}
 
 impl Outgoing {
-    /// Makes a frame with room for `len` bytes, which [`Outgoing::send`] fills.
-    pub(super) fn with_room(len: usize) -> Result<Self, i32> {
-        let mut message = zmq_msg_t::default();
+    /// Makes room for `len` bytes, which [`Outgoing::send`] fills.
+    #[inline]
+    pub(super) fn make_room(&mut self, len: usize) -> Result<(), i32> {
+        self.close();
         // SAFETY: `zmq_msg_init_size` asks for a pointer to a `zmq_msg_t` that is
-        // not initialized: `message` is fresh.
-        check(unsafe { zmq_sys::zmq_msg_init_size(&raw mut message, len) })?;
-        let content = Content::Room(len);
-        Ok(Self { message, content })
+        // not initialized: it is closed.
+        check(unsafe { zmq_sys::zmq_msg_init_size(&raw mut self.message, len) })?;
+        self.content = Content::Room(len);
+        Ok(())
     }
 
-    /// Makes a frame with a copy of `bytes`.
-    pub(super) fn copied(bytes: &[u8]) -> Result<Self, i32> {
-        let mut frame = Self::with_room(bytes.len())?;
-        frame.fill(bytes)?;
-        Ok(frame)
+    /// Makes it a copy of `bytes`.
+    pub(super) fn copy(&mut self, bytes: &[u8]) -> Result<(), i32> {
+        self.make_room(bytes.len())?;
+        self.fill(bytes)
     }
 
-    /// Makes a frame of `buffer` itself.
+    /// Makes it `buffer` itself.
     ///
     /// # Errors
     ///
     /// The buffer again, and the error number.
-    pub(super) fn lent(buffer: Buffer) -> Result<Self, (Buffer, i32)> {
-        let lent = buffer.into_lent();
-        let mut message = zmq_msg_t::default();
+    pub(super) fn lend(&mut self, buffer: Buffer) -> Result<(), (Buffer, i32)> {
+        self.close();
+        let Lent {
+            words,
+            release,
+            reclaim,
+        } = Lent::new(buffer);
         // SAFETY: `zmq_msg_init_data` asks five things.
-        // - The `zmq_msg_t` is not initialized: it is fresh.
+        // - The `zmq_msg_t` is not initialized: it is closed.
         // - `data` is valid for reads of `len` bytes until the callback is
-        //   called: it is what the owner gave, the owner is in the holder, which
-        //   stays at its address, and nobody drops or changes it before that.
+        //   called: it is what the owner gave, the owner is kept by the words, its
+        //   bytes stay at their address, and nobody drops or changes them before that.
         // - Nobody writes through `data`: libzmq never writes to the content of
         //   a message, a `Frame` lends it out shared only, and no other sockets
         //   than ours are in a `Context`.
         // - The callback may be called with `data` and `hint` from any thread:
-        //   the owner is `Send`, and `release` does not unwind.
+        //   the owner is `Send`, and the release does not unwind.
         // - It is called once: that is what libzmq promises, also when the
         //   message is closed unsent.
         let status = unsafe {
             zmq_sys::zmq_msg_init_data(
-                &raw mut message,
-                lent.data.cast_mut().cast::<c_void>(),
-                lent.len,
-                Some(lent.release),
-                lent.holder.as_ptr(),
+                &raw mut self.message,
+                words.data.cast::<c_void>(),
+                words.len,
+                Some(release),
+                words.hint,
             )
         };
-        let Lent {
-            holder,
-            reclaim,
-            release,
-            ..
-        } = lent;
         match check(status) {
-            Ok(()) => Ok(Self {
-                message,
-                content: Content::Lent { holder, reclaim },
-            }),
+            Ok(()) => {
+                self.content = Content::Lent { words, reclaim };
+                Ok(())
+            }
             Err(errno) => {
-                // SAFETY: `reclaim` asks for the holder it was made with, which
-                // nobody else uses: libzmq failed and so has not taken it.
-                let buffer = unsafe { reclaim(holder) };
-                release(ptr::null_mut(), holder.as_ptr());
-                Err((buffer.unwrap_or_else(|| Buffer::new([])), errno))
+                // SAFETY: `reclaim` asks for the words it was made with, and that the
+                // owner is made once: libzmq failed and so will not call the release.
+                Err((unsafe { reclaim(words) }, errno))
             }
         }
     }
@@ -119,36 +116,60 @@ impl Outgoing {
     /// # Errors
     ///
     /// The error number; then the frame is as it was.
+    #[inline]
     pub(super) fn send(
         &mut self,
         socket: &mut Socket,
         bytes: &[u8],
         flags: c_int,
     ) -> Result<(), i32> {
-        if let Content::Room(_) = self.content {
-            self.fill(bytes)?;
+        match self.content {
+            Content::Room(_) => self.fill(bytes)?,
+            Content::Empty => return Err(zmq_sys::errno::EINVAL),
+            Content::Ready | Content::Lent { .. } => {}
         }
         // SAFETY: `zmq_msg_send` asks two things.
-        // - The message is initialized and its content written: both
-        //   constructors do the first, `fill` and `lent` the second.
+        // - The message is initialized and its content written: `make_room` and `lend`
+        //   do the first, `fill` and `lend` the second, and it is not empty.
         // - The socket is open and used by one thread: it is borrowed mutably.
         let status =
             unsafe { zmq_sys::zmq_msg_send(&raw mut self.message, socket.as_mut_ptr(), flags) };
         check(status)?;
-        self.content = Content::Sent;
+        // What libzmq has sent it has also left empty, and then nothing needs to be
+        // closed.
+        self.content = Content::Empty;
         Ok(())
     }
 
     /// Takes the buffer back out of a frame that was not sent.
-    pub(super) fn reclaim(mut self) -> Option<Buffer> {
-        let Content::Lent { holder, reclaim } = self.content else {
+    pub(super) fn reclaim(&mut self) -> Option<Buffer> {
+        let Content::Lent { words, reclaim } = self.content else {
             return None;
         };
-        self.content = Content::Ready;
-        // SAFETY: `reclaim` asks for the holder it was made with, which nobody
-        // else uses: the frame was not sent, so this message is the only one that
-        // knows of it, and the callback runs when it is closed, which is later.
-        unsafe { reclaim(holder) }
+        self.content = Content::Empty;
+        // A message that was never sent has this one handle, and closing it calls the
+        // release on this thread before it returns (`msg_t::close` of libzmq).
+        lent::without_release(|| {
+            // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
+            // afterwards: `lend` initialized it, and now its content is `Empty`.
+            unsafe { zmq_sys::zmq_msg_close(&raw mut self.message) };
+        });
+        // SAFETY: `reclaim` asks for the words it was made with, and that the owner is
+        // made once: the one release there was did nothing.
+        Some(unsafe { reclaim(words) })
+    }
+
+    /// Lets go of what is in it.
+    #[inline]
+    pub(super) fn close(&mut self) {
+        if let Content::Empty = self.content {
+            return;
+        }
+        self.content = Content::Empty;
+        // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
+        // afterwards: all contents but `Empty` are initialized, and now it is that. It
+        // fails for no other reason.
+        unsafe { zmq_sys::zmq_msg_close(&raw mut self.message) };
     }
 
     /// Writes `bytes` into the room, which has their length.
@@ -160,7 +181,7 @@ impl Outgoing {
             return Err(zmq_sys::errno::EINVAL);
         }
         // SAFETY: `zmq_msg_data` asks for an initialized message: it is one since
-        // `with_room`.
+        // `make_room`.
         let data = unsafe { zmq_sys::zmq_msg_data(&raw mut self.message) };
         // SAFETY: `ptr::copy_nonoverlapping` asks three things.
         // - `bytes` is valid for reads of `len` bytes: it is a slice that long.
@@ -179,97 +200,8 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        // What libzmq has sent it has also left empty, and then nothing needs
-        // to be closed.
-        if let Content::Sent = self.content {
-            return;
-        }
-        // SAFETY: `zmq_msg_close` asks for an initialized message that is not used
-        // afterwards: the constructors, and this is the drop. It fails for no
-        // other reason.
-        unsafe { zmq_sys::zmq_msg_close(&raw mut self.message) };
+        self.close();
     }
-}
-
-/// An owner that waits for libzmq to release it, in the box that it came in.
-///
-/// Not for long: the code that makes one hands it to libzmq, or else it is leaked.
-pub(in crate::transport) struct Lent {
-    /// A leaked `Box<Option<T>>`.
-    holder: NonNull<c_void>,
-    data: *const u8,
-    len: usize,
-    /// What libzmq calls when the last reader is done; frees the holder.
-    release: extern "C" fn(*mut c_void, *mut c_void),
-    /// Moves the owner out of the holder. Asks for the holder beside it, before
-    /// its release, and that nobody else uses it.
-    reclaim: unsafe fn(NonNull<c_void>) -> Option<Buffer>,
-}
-
-impl Lent {
-    pub(in crate::transport) fn new<T>(holder: Box<Option<T>>) -> Self
-    where
-        T: AsRef<[u8]> + Send + 'static,
-    {
-        let holder = NonNull::from(Box::leak(holder));
-        // The guard owns the holder while code of the user runs in `as_ref`.
-        let guard = HolderGuard(holder);
-        // SAFETY: `NonNull::as_ref` asks for a valid value that nobody changes
-        // meanwhile: the box was leaked above, and nobody else knows of it.
-        let owner = unsafe { holder.as_ref() };
-        let bytes = owner.as_ref().map_or(&[][..], AsRef::as_ref);
-        let (data, len) = (bytes.as_ptr(), bytes.len());
-        mem::forget(guard);
-        Self {
-            holder: holder.cast(),
-            data,
-            len,
-            release: release::<T>,
-            reclaim: reclaim::<T>,
-        }
-    }
-}
-
-/// Frees the holder if the owner's `AsRef` panics.
-struct HolderGuard<T>(NonNull<Option<T>>);
-
-impl<T> Drop for HolderGuard<T> {
-    fn drop(&mut self) {
-        // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody
-        // else frees: the guard is forgotten before anybody else learns of it.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
-/// Frees the holder and what is in it.
-extern "C" fn release<T>(_data: *mut c_void, hint: *mut c_void)
-where
-    T: AsRef<[u8]> + Send + 'static,
-{
-    // SAFETY: `Box::from_raw` asks for a pointer from `Box::leak` that nobody else
-    // frees: `hint` is the holder of `Lent::new`, of this `T`, and libzmq calls once.
-    let holder = unsafe { Box::from_raw(hint.cast::<Option<T>>()) };
-    // No panic goes into libzmq: the hook has reported it, and that is all.
-    let holder = AssertUnwindSafe(holder);
-    let dropped = std::panic::catch_unwind(move || drop({ holder }.0));
-    // The payload is leaked, as dropping it might panic again.
-    dropped.unwrap_or_else(mem::forget);
-}
-
-/// Moves the owner out of the holder.
-///
-/// # Safety
-///
-/// 1. `holder` is one of `Lent::new`, of this `T`, and not released yet.
-/// 2. Nobody else uses it meanwhile.
-unsafe fn reclaim<T>(holder: NonNull<c_void>) -> Option<Buffer>
-where
-    T: AsRef<[u8]> + Send + 'static,
-{
-    let mut holder = holder.cast::<Option<T>>();
-    // SAFETY: `NonNull::as_mut` asks for a valid value that nobody else uses: the
-    // caller's promises 1 and 2.
-    unsafe { holder.as_mut() }.take().map(Buffer::new)
 }
 
 /// Binds `socket` to `endpoint`.
@@ -283,6 +215,22 @@ pub(super) fn bind(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
 pub(super) fn connect(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
     // SAFETY: as for `zmq_bind`.
     check(unsafe { zmq_sys::zmq_connect(socket.as_mut_ptr(), endpoint.as_ptr()) })
+}
+
+/// Returns the descriptor that tells of commands to `socket`.
+#[cfg(feature = "tokio")]
+pub(super) fn descriptor(socket: &mut Socket) -> Result<BorrowedFd<'_>, i32> {
+    let descriptor = socket.get_fd().map_err(::zmq::Error::to_raw)?;
+    // SAFETY: `BorrowedFd::borrow_raw` asks that the descriptor is open as long as
+    // the result lives: libzmq keeps it open as long as the socket, which is borrowed.
+    Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
+}
+
+/// Ends the events of `socket`, of which the last one says so.
+pub(super) fn end_monitor(socket: &mut Socket) -> Result<(), i32> {
+    // SAFETY: `zmq_socket_monitor` asks for an open socket, borrowed mutably here; no
+    // endpoint is how it is told to end.
+    check(unsafe { zmq_sys::zmq_socket_monitor(socket.as_mut_ptr(), ptr::null(), 0) })
 }
 
 /// Looks up the error number behind a status of -1.

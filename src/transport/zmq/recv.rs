@@ -14,7 +14,8 @@ impl<K: Receives> RecvFrames for Socket<K> {
     type RecvError = Error;
 
     fn recv_frames(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
-        self.recv_message(None, message, wait)
+        let received = self.recv_message(None, message, wait);
+        self.note_received(received)
     }
 }
 
@@ -28,52 +29,67 @@ impl RecvFrames for Socket<Router> {
         if received.is_err() {
             routed.clear();
         }
-        received
+        self.note_received(received)
     }
 }
 
 impl<K: Kind> Socket<K> {
-    /// Receives the frames of one message behind the envelope, if there is one.
+    /// Counts a message of so many bytes, or why there is none.
+    fn note_received(&mut self, received: Result<usize, Error>) -> Result<(), Error> {
+        match received {
+            Ok(bytes) => self.recorder.received(bytes),
+            Err(error) => {
+                self.recorder.recv_failed(&error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives the frames of one message behind the envelope, if there is one, and
+    /// returns how many bytes they have.
     fn recv_message(
         &mut self,
         envelope: Option<&mut Frame>,
         message: &mut Message,
         wait: Wait,
-    ) -> Result<(), Error> {
-        message.clear();
-        let mut frame = Frame::default();
+    ) -> Result<usize, Error> {
+        message.start(self.batched);
+        let mut frame = ::zmq::Message::new();
         self.recv_first(&mut frame, wait)?;
         if let Some(envelope) = envelope {
-            let alone = !frame.inner.get_more();
-            *envelope = frame;
+            let alone = !frame.get_more();
+            *envelope = Frame::received(frame);
             if alone {
                 return Err(Error::EmptyMessage);
             }
-            frame = Frame::default();
+            frame = ::zmq::Message::new();
             self.recv_now(&mut frame)?;
         }
         let mut meter = self.options.caps.meter();
         loop {
-            let more = frame.inner.get_more();
-            if meter.admit(frame.inner.len()) {
-                message.frames.push(frame);
+            let more = frame.get_more();
+            if meter.admit(frame.len()) {
+                message.push(frame);
             } else {
                 message.clear();
             }
             if !more {
                 break;
             }
-            frame = Frame::default();
+            frame = ::zmq::Message::new();
             if let Err(error) = self.recv_now(&mut frame) {
                 message.clear();
                 return Err(error);
             }
         }
-        meter.finish().map_err(Error::Cap)
+        let bytes = meter.bytes();
+        meter.finish().map_err(Error::Cap)?;
+        Ok(bytes)
     }
 
     /// Receives the first frame of a message.
-    fn recv_first(&mut self, frame: &mut Frame, wait: Wait) -> Result<(), Error> {
+    fn recv_first(&mut self, frame: &mut ::zmq::Message, wait: Wait) -> Result<(), Error> {
         // To look costs a message that is there no clock; but where there is none
         // it is a system call, while a peer that answers has to be waited for each
         // time. So a look in vain is followed by some waits without one.
@@ -99,7 +115,7 @@ impl<K: Kind> Socket<K> {
                 self.socket.set_rcvtimeo(timeout)?;
                 self.recv_millis = timeout;
             }
-            match self.socket.recv(&mut frame.inner, 0) {
+            match self.socket.recv(frame, 0) {
                 Err(::zmq::Error::EAGAIN | ::zmq::Error::EINTR) => {}
                 done => return Ok(done?),
             }
@@ -108,7 +124,7 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Receives a further frame of a message, which libzmq has in full.
-    fn recv_now(&mut self, frame: &mut Frame) -> Result<(), Error> {
+    fn recv_now(&mut self, frame: &mut ::zmq::Message) -> Result<(), Error> {
         match recv_retrying(&self.socket, frame, ::zmq::DONTWAIT) {
             Err(::zmq::Error::EAGAIN) => Err(Error::Disconnected),
             done => Ok(done?),
@@ -117,9 +133,13 @@ impl<K: Kind> Socket<K> {
 }
 
 /// Receives a frame, whatever signals come.
-fn recv_retrying(socket: &::zmq::Socket, frame: &mut Frame, flags: i32) -> ::zmq::Result<()> {
+fn recv_retrying(
+    socket: &::zmq::Socket,
+    frame: &mut ::zmq::Message,
+    flags: i32,
+) -> ::zmq::Result<()> {
     loop {
-        match socket.recv(&mut frame.inner, flags) {
+        match socket.recv(frame, flags) {
             Err(::zmq::Error::EINTR) => {}
             done => return done,
         }

@@ -62,18 +62,9 @@ impl<K: Kind> Socket<K> {
         frames: &[&[u8]],
         wait: Wait,
     ) -> Result<(), Error> {
-        if frames.is_empty() {
-            return Err(Error::EmptyMessage);
-        }
-        self.staged.clear();
-        for frame in frames {
-            let staged = Outgoing::with_room(frame.len()).map_err(Error::from_errno)?;
-            self.staged.push(staged);
-        }
-        let bytes = |index: usize| frames.get(index).copied().unwrap_or_default();
-        let sent = self.send_staged(envelope, bytes, wait);
-        self.staged.clear();
-        sent.map_err(|(error, _)| error)
+        let sent = self.copy_and_send(envelope, frames, wait);
+        let bytes = frames.iter().map(|frame| frame.len());
+        self.note_sent(sent, bytes.fold(0, usize::saturating_add))
     }
 
     fn send_mixed(
@@ -82,74 +73,130 @@ impl<K: Kind> Socket<K> {
         parts: &mut Vec<Part<'_>>,
         wait: Wait,
     ) -> Result<(), Error> {
+        let mut bytes = 0;
+        let sent = self.stage_and_send(envelope, parts, wait, &mut bytes);
+        self.note_sent(sent, bytes)
+    }
+
+    /// Counts a message of `bytes`, or why it was not sent.
+    fn note_sent(&mut self, sent: Result<(), Error>, bytes: usize) -> Result<(), Error> {
+        match &sent {
+            Ok(()) => self.recorder.sent(bytes),
+            Err(error) => self.recorder.send_failed(error),
+        }
+        sent
+    }
+
+    fn copy_and_send(
+        &mut self,
+        envelope: Option<&[u8]>,
+        frames: &[&[u8]],
+        wait: Wait,
+    ) -> Result<(), Error> {
+        if frames.is_empty() {
+            return Err(Error::EmptyMessage);
+        }
+        self.with_staged(frames.len(), |socket, staged| {
+            for (staged, frame) in staged.iter_mut().zip(frames) {
+                staged.make_room(frame.len()).map_err(Error::from_errno)?;
+            }
+            let bytes = |index: usize| frames.get(index).copied().unwrap_or_default();
+            let sent = socket.send_all(envelope, staged, bytes, wait);
+            sent.map_err(|(error, _)| error)
+        })
+    }
+
+    /// Sends `parts`, and adds up their lengths in `bytes`.
+    fn stage_and_send(
+        &mut self,
+        envelope: Option<&[u8]>,
+        parts: &mut Vec<Part<'_>>,
+        wait: Wait,
+        bytes: &mut usize,
+    ) -> Result<(), Error> {
         if parts.is_empty() {
             return Err(Error::EmptyMessage);
         }
-        self.staged.clear();
-        let sent = self.stage(parts).and_then(|()| {
-            let bytes = |index: usize| match parts.get(index) {
-                Some(Part::Borrowed(bytes)) => *bytes,
-                _ => &[],
-            };
-            self.send_staged(envelope, bytes, wait)
-        });
-        if let Err((error, Progress::Nothing)) = sent {
-            // Back to where they were.
-            for (staged, part) in self.staged.drain(..).zip(parts) {
-                if let Some(buffer) = staged.reclaim() {
-                    *part = Part::Owned(buffer);
+        self.with_staged(parts.len(), |socket, staged| {
+            let ready = socket.stage(parts, staged, bytes);
+            let sent = ready.and_then(|()| {
+                let bytes = |index: usize| match parts.get(index) {
+                    Some(Part::Borrowed(bytes)) => *bytes,
+                    _ => &[],
+                };
+                socket.send_all(envelope, staged, bytes, wait)
+            });
+            if let Err((error, Progress::Nothing)) = sent {
+                // Back to where they were.
+                for (staged, part) in staged.iter_mut().zip(parts) {
+                    if let Some(buffer) = staged.reclaim() {
+                        *part = Part::Owned(buffer);
+                    }
                 }
+                return Err(error);
             }
-            return Err(error);
+            parts.clear();
+            sent.map_err(|(error, _)| error)
+        })
+    }
+
+    /// Lends `send` the frames to make a message of, `count` of them. They are kept for
+    /// the next message; what `send` leaves in them is released.
+    fn with_staged(
+        &mut self,
+        count: usize,
+        send: impl FnOnce(&mut Self, &mut [Outgoing]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut staged = mem::take(&mut self.staged);
+        if staged.len() < count {
+            staged.resize_with(count, Outgoing::default);
         }
-        self.staged.clear();
-        parts.clear();
-        sent.map_err(|(error, _)| error)
+        let frames = staged.get_mut(..count).unwrap_or_default();
+        let sent = send(self, frames);
+        if sent.is_err() {
+            frames.iter_mut().for_each(Outgoing::close);
+        }
+        self.staged = staged;
+        sent
     }
 
     /// Makes a frame of every part, so that nothing but the connection can fail
     /// once the first one is sent.
-    fn stage(&mut self, parts: &mut [Part<'_>]) -> Result<(), (Error, Progress)> {
+    fn stage(
+        &mut self,
+        parts: &mut [Part<'_>],
+        staged: &mut [Outgoing],
+        total: &mut usize,
+    ) -> Result<(), (Error, Progress)> {
         let refused = |errno| (Error::from_errno(errno), Progress::Nothing);
-        for part in parts {
-            let staged = match part {
-                Part::Borrowed(bytes) => Outgoing::with_room(bytes.len()).map_err(refused)?,
-                Part::Owned(buffer) => {
-                    let bytes = buffer.as_ref();
-                    if bytes.len() < self.options.copy_below {
-                        Outgoing::copied(bytes).map_err(refused)?
-                    } else {
-                        let lent = mem::replace(part, Part::Borrowed(&[]));
-                        let Part::Owned(buffer) = lent else { continue };
-                        match Outgoing::lent(buffer) {
-                            Ok(staged) => staged,
-                            Err((buffer, errno)) => {
-                                *part = Part::Owned(buffer);
-                                return Err(refused(errno));
-                            }
-                        }
-                    }
+        for (part, staged) in parts.iter_mut().zip(staged) {
+            let bytes = part.as_ref();
+            *total = total.saturating_add(bytes.len());
+            let lent = match part {
+                Part::Owned(_) if bytes.len() >= self.options.copy_below => {
+                    mem::replace(part, Part::Borrowed(&[]))
+                }
+                Part::Owned(_) => {
+                    staged.copy(bytes).map_err(refused)?;
+                    continue;
+                }
+                Part::Borrowed(_) => {
+                    staged.make_room(bytes.len()).map_err(refused)?;
+                    continue;
                 }
             };
-            self.staged.push(staged);
+            if let Part::Owned(buffer) = lent
+                && let Err((buffer, errno)) = staged.lend(buffer)
+            {
+                *part = Part::Owned(buffer);
+                return Err(refused(errno));
+            }
         }
         Ok(())
     }
 
     /// Sends the staged frames. The first one may wait; the others go after it at
     /// once or not at all, so that none of them can reach another peer.
-    fn send_staged<'a>(
-        &mut self,
-        envelope: Option<&[u8]>,
-        bytes: impl Fn(usize) -> &'a [u8],
-        wait: Wait,
-    ) -> Result<(), (Error, Progress)> {
-        let mut staged = mem::take(&mut self.staged);
-        let sent = self.send_all(envelope, &mut staged, bytes, wait);
-        self.staged = staged;
-        sent
-    }
-
     fn send_all<'a>(
         &mut self,
         envelope: Option<&[u8]>,
@@ -160,7 +207,8 @@ impl<K: Kind> Socket<K> {
         let nothing = |error| (error, Progress::Nothing);
         if let Some(envelope) = envelope {
             let errno = |errno| nothing(Error::from_errno(errno));
-            let mut frame = Outgoing::copied(envelope).map_err(errno)?;
+            let mut frame = Outgoing::default();
+            frame.copy(envelope).map_err(errno)?;
             self.send_first(&mut frame, &[], ::zmq::SNDMORE, wait)
                 .map_err(nothing)?;
         }
@@ -235,7 +283,8 @@ fn send_now(
 
 /// Brings a socket that swallows the rest of a message to its end.
 fn end_swallowing(socket: &mut ::zmq::Socket) {
-    if let Ok(mut last) = Outgoing::copied(&[]) {
+    let mut last = Outgoing::default();
+    if last.copy(&[]).is_ok() {
         // Swallowed like the rest: it cannot fail but with the context, and then
         // there is no next message.
         let _ = send_now(socket, &mut last, &[], 0);

@@ -11,8 +11,10 @@ use alloc::vec::Vec;
 
 use super::builder::Options;
 use super::kind::{Kind, Subscribe};
+use super::monitor::Monitor;
 use super::raw::{self, Outgoing};
 use super::{Context, Error};
+use crate::transport::{Counters, Observed, Recorder};
 
 /// A ZeroMQ socket of one kind.
 ///
@@ -28,19 +30,28 @@ pub struct Socket<K> {
     pub(super) send_millis: i32,
     /// How many receives are still to wait without a look.
     pub(super) waits: u8,
-    /// The frames of the message being sent; empty between calls.
+    /// The frames of the message being sent; all of them empty between calls.
     pub(super) staged: Vec<Outgoing>,
+    /// Whether any endpoint is a connection that libzmq reads in batches.
+    pub(super) batched: bool,
+    pub(super) recorder: Recorder,
+    monitor: Option<Monitor>,
     kind: PhantomData<K>,
 }
 
 impl<K: Kind> Socket<K> {
     pub(super) fn open(context: Context, options: Options) -> Result<Self, Error> {
-        let socket = context.inner().socket(K::TYPE)?;
+        let mut socket = context.inner().socket(K::TYPE)?;
         options.apply::<K>(&socket)?;
         if K::TYPE == ::zmq::SocketType::ROUTER {
             // Or else a message to nobody is dropped without a word.
             socket.set_router_mandatory(true)?;
         }
+        let monitor = if options.count_connections {
+            Some(Monitor::start(&context, &mut socket)?)
+        } else {
+            None
+        };
         Ok(Self {
             socket,
             context,
@@ -50,6 +61,9 @@ impl<K: Kind> Socket<K> {
             send_millis: FOREVER,
             waits: 0,
             staged: Vec::new(),
+            batched: false,
+            recorder: Recorder::new("zmq"),
+            monitor,
             kind: PhantomData,
         })
     }
@@ -98,9 +112,10 @@ impl<K: Kind> Socket<K> {
         Ok(())
     }
 
-    /// Turns IPv6 on for an endpoint with an address in brackets, which libzmq does
-    /// not do by itself.
-    fn prepare(&self, endpoint: &str) -> Result<CString, Error> {
+    /// Notes how the endpoint is read, and turns IPv6 on for one with an address
+    /// in brackets, which libzmq does not do by itself.
+    fn prepare(&mut self, endpoint: &str) -> Result<CString, Error> {
+        self.batched |= !endpoint.starts_with("inproc:");
         if endpoint.starts_with("tcp://[") {
             self.socket.set_ipv6(true)?;
         }
@@ -144,6 +159,32 @@ impl Socket<Subscribe> {
     /// [`Error::Closed`], if the context is terminated.
     pub fn unsubscribe(&mut self, prefix: &[u8]) -> Result<(), Error> {
         Ok(self.socket.set_unsubscribe(prefix)?)
+    }
+}
+
+impl<K: Kind> Observed for Socket<K> {
+    /// Returns what the socket has done so far.
+    ///
+    /// A frame over the cap that libzmq refused itself is not seen here, nor what a
+    /// PUB socket dropped for a slow subscriber: libzmq does not tell. Connections
+    /// are counted if [`Builder::count_connections`](super::Builder::count_connections)
+    /// asks for it.
+    fn counters(&self) -> Counters {
+        let mut counters = self.recorder.counters();
+        if let Some(monitor) = &self.monitor {
+            counters.connects = monitor.connects();
+            counters.disconnects = monitor.disconnects();
+        }
+        counters
+    }
+}
+
+impl<K> Drop for Socket<K> {
+    fn drop(&mut self) {
+        // Before the socket is closed, and its events with it.
+        if let Some(monitor) = self.monitor.take() {
+            monitor.stop(&mut self.socket);
+        }
     }
 }
 

@@ -1,0 +1,132 @@
+//! Counting connections, for those who ask.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use alloc::format;
+use alloc::sync::Arc;
+
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use super::{Context, Error, raw};
+use crate::transport::Recorder;
+
+/// Counts the connections of one socket, on a thread of its own.
+///
+/// libzmq tells of connections through a PAIR socket, and its I/O thread waits where
+/// nobody reads that: so it is read at once, and not when the socket is next used.
+pub(super) struct Monitor {
+    counts: Arc<Counts>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    connects: AtomicU64,
+    disconnects: AtomicU64,
+}
+
+impl Monitor {
+    /// Starts to count the connections of `socket`.
+    pub(super) fn start(context: &Context, socket: &mut ::zmq::Socket) -> Result<Self, Error> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let endpoint = format!("inproc://tensorwire-monitor-{number}");
+        let counts = Arc::<Counts>::default();
+        let shared = counts.clone();
+        // What can fail comes before what cannot be taken back: once there are events,
+        // libzmq waits for them to be read, in the end too.
+        let (give, taken) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("tensorwire zmq".into())
+            .spawn(move || {
+                if let Ok(events) = taken.recv() {
+                    count(&events, &shared);
+                }
+            })
+            .map_err(|error| Error::System {
+                errno: error.raw_os_error().unwrap_or(zmq_sys::errno::EAGAIN),
+            })?;
+        let events = context.inner().socket(::zmq::SocketType::PAIR)?;
+        events.connect(&endpoint)?;
+        socket.monitor(&endpoint, EVENTS)?;
+        // The thread waits for it.
+        let _ = give.send(events);
+        Ok(Self {
+            counts,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends the counting; the thread is gone when this returns, and with it its handle
+    /// of the context.
+    pub(super) fn stop(mut self, socket: &mut ::zmq::Socket) {
+        // If it fails, the context was terminated, which ends the thread too.
+        let _ = raw::end_monitor(socket);
+        if let Some(thread) = self.thread.take() {
+            // It does not panic, and there is nobody to tell.
+            let _ = thread.join();
+        }
+    }
+
+    pub(super) fn connects(&self) -> u64 {
+        self.counts.connects.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn disconnects(&self) -> u64 {
+        self.counts.disconnects.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor").finish_non_exhaustive()
+    }
+}
+
+/// Counts events until the last one, or until the context is terminated.
+fn count(events: &::zmq::Socket, counts: &Counts) {
+    // For its events.
+    let mut recorder = Recorder::new("zmq");
+    let mut frame = ::zmq::Message::new();
+    loop {
+        match events.recv(&mut frame, 0) {
+            Ok(()) => {}
+            Err(::zmq::Error::EINTR) => continue,
+            Err(_) => return,
+        }
+        // An event is its number and a value, in one frame; the address behind it is
+        // the peer's business.
+        let event = match frame.first_chunk() {
+            Some(&number) => u16::from_ne_bytes(number),
+            None => 0,
+        };
+        while frame.get_more() {
+            if events.recv(&mut frame, 0).is_err() {
+                return;
+            }
+        }
+        if event & (ACCEPTED | CONNECTED) != 0 {
+            recorder.connected();
+        } else if event & DISCONNECTED != 0 {
+            recorder.disconnected();
+        } else if event & STOPPED != 0 {
+            return;
+        }
+        let counted = recorder.counters();
+        counts.connects.store(counted.connects, Ordering::Relaxed);
+        counts
+            .disconnects
+            .store(counted.disconnects, Ordering::Relaxed);
+    }
+}
+
+/// The events of libzmq, by their numbers in zmq.h.
+const CONNECTED: u16 = 0x0001;
+const ACCEPTED: u16 = 0x0020;
+const DISCONNECTED: u16 = 0x0200;
+const STOPPED: u16 = 0x0400;
+
+/// Those that are asked for.
+const EVENTS: i32 = 0x0001 | 0x0020 | 0x0200 | 0x0400;
