@@ -9,6 +9,8 @@
 #[cfg(feature = "tokio")]
 mod awaited;
 mod in_memory;
+#[cfg(feature = "nng")]
+mod nng;
 #[cfg(feature = "zmq")]
 mod zmq;
 
@@ -33,6 +35,8 @@ fn plan<B: Backend>(backend: B) -> Planned {
 fn backends() -> Vec<Planned> {
     let mut backends = Vec::new();
     backends.extend(in_memory::backends());
+    #[cfg(feature = "nng")]
+    backends.extend(nng::backends());
     #[cfg(feature = "zmq")]
     backends.extend(zmq::backends());
     backends
