@@ -15,7 +15,7 @@ use tensorwire::transport::conformance::{Backend, Check, Setup};
 #[cfg(feature = "tokio")]
 use tensorwire::transport::tokio::{Direction, Readiness};
 use tensorwire::transport::zmq::{Builder, Context, Kind, Socket};
-use tensorwire::transport::{RecvFrames, SendFrames, Wait};
+use tensorwire::transport::{Counters, Observed, RecvFrames, SendFrames, Wait};
 
 use crate::{Planned, plan};
 
@@ -170,6 +170,14 @@ where
         let (context, endpoint) = (sender.context().clone(), sender.endpoint().to_owned());
         drop(sender);
         self.connect(&context, &endpoint, setup).map(Some)
+    }
+
+    fn sender_counters(&self, sender: &Socket<S>) -> Option<Counters> {
+        Some(sender.counters())
+    }
+
+    fn receiver_counters(&self, receiver: &Bound<Socket<R>>) -> Option<Counters> {
+        Some(receiver.socket.counters())
     }
 
     fn skip(&self, check: Check) -> Option<&'static str> {

@@ -221,7 +221,7 @@ impl fmt::Display for NonConforming {
 // What `unwrap` prints: to be read by people.
 impl fmt::Debug for NonConforming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.report.fmt(f)
+        fmt::Display::fmt(&self.report, f)
     }
 }
 

@@ -54,7 +54,7 @@ impl Message {
 
     /// Takes the last `frames` away.
     pub(super) fn truncate_frames(&mut self, frames: usize) {
-        for _ in 0..frames {
+        for _ in 0..frames.min(self.frames.len()) {
             self.pop();
         }
     }

@@ -18,7 +18,7 @@ use crate::transport::Caps;
 ///
 /// let (mut left, mut right) = Options::new()
 ///     .with_shift(3)
-///     .with_script(&[(0, Fault::Drop), (1, Fault::Fail)])
+///     .with_script([(0, Fault::Drop), (1, Fault::Fail)])
 ///     .pair();
 /// left.send(&[b"lost"])?;
 /// assert_eq!(left.send(&[b"refused"]), Err(Error::Injected { message: 1 }));

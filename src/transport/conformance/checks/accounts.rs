@@ -109,7 +109,9 @@ fn plausible(what: &str, receipt: &Receipt, bytes: usize, frames: usize) -> Resu
 
 pub(super) fn counters<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     let caps = Caps::new().with_frames(3).with_frame_bytes(8 << 20);
-    let setup = bench.setup().with_caps(caps.with_message_bytes(8 << 20));
+    // What fills the queue in the end is not waited for.
+    let setup = bench.setup().with_linger(Duration::from_millis(50));
+    let setup = setup.with_caps(caps.with_message_bytes(8 << 20));
     let (mut sender, mut receiver) = bench.open(&setup.with_high_water(2))?;
     let of = |sender: &B::Sender, receiver: &B::Receiver| {
         let sending = bench.backend.sender_counters(sender);

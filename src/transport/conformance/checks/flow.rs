@@ -21,12 +21,15 @@ pub(super) fn back_pressure<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     let (sent, error) = fill(&mut sender, Wait::UpTo(A_MOMENT), 0, &filler())?;
     expect_kind("a full queue", Err::<(), _>(error), ErrorKind::TimedOut)?;
     let total = sent.saturating_add(20);
+    let patience = bench.patience;
     thread::scope(|scope| {
         let sending = start(scope, move || {
             for number in sent..total {
                 // Trying until there is room neither skips a message nor repeats one.
+                let start = Instant::now();
                 while let Err(error) = sender.try_send(&[&number.to_le_bytes(), &[4; 100]]) {
                     expect_kind("try_send", Err::<(), _>(error), ErrorKind::WouldBlock)?;
+                    ensure!(start.elapsed() < patience, "message {number}: no room");
                     thread::sleep(Duration::from_millis(1));
                 }
             }

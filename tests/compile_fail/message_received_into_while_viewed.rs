@@ -1,0 +1,14 @@
+//! Nobody receives into a message while a view of it lives.
+
+use tensorwire::Decoder;
+use tensorwire::transport::{Frames, RecvFrames, loopback};
+
+fn main() {
+    let (_left, mut right) = loopback::pair();
+    let mut decoder = Decoder::new();
+    let mut received = right.recv().unwrap();
+    let message = decoder.decode(received.frames()).unwrap();
+    let view = message.tensor("latents").unwrap();
+    right.recv_into(&mut received).unwrap();
+    println!("{:?}", view.bytes());
+}
