@@ -3,12 +3,16 @@
 //!
 //! Without the test harness, which would hide the matrix of a run that passes. Words
 //! of the command line select what is run: `cargo test --features zmq,conformance
-//! --test conformance tcp slow_reader` is the checks with
-//! the one word in their names over the backends with the other in theirs, and `--full` moves payloads of up to 256 MiB.
+//! --test conformance -- tcp slow_reader` is the checks with the one word in their names
+//! over the backends with the other in theirs. `--full` moves payloads of up to 256 MiB.
 
 #[cfg(feature = "tokio")]
 mod awaited;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
 mod in_memory;
+#[cfg(feature = "nng")]
+mod nng;
 #[cfg(feature = "zmq")]
 mod zmq;
 
@@ -35,6 +39,10 @@ fn backends() -> Vec<Planned> {
     backends.extend(in_memory::backends());
     #[cfg(feature = "zmq")]
     backends.extend(zmq::backends());
+    #[cfg(feature = "nng")]
+    backends.extend(nng::backends());
+    #[cfg(feature = "iceoryx2")]
+    backends.extend(iceoryx2::backends());
     backends
 }
 
