@@ -6,64 +6,58 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::transport::conformance::{Backend, Check, Setup};
-use tensorwire::transport::nng::{Builder, Context, Kind, Pull, Push, Socket};
-use tensorwire::transport::{Counters, Observed, RecvFrames, SendFrames};
+use tensorwire::transport::nng::{Builder, Context, Kind, Receives, Sends, Socket};
+use tensorwire::transport::{Counters, Observed};
 
 use crate::{Planned, plan};
 
 pub(crate) fn backends() -> Vec<Planned> {
-    vec![
-        plan(push_pull("nng push/pull, inproc", Place::Inproc)),
-        plan(push_pull("nng push/pull, ipc", Place::Ipc)),
-        plan(push_pull("nng push/pull, tcp", Place::Tcp)),
-        plan(Sockets {
-            name: "nng pair0, tcp",
-            place: Place::Tcp,
-            sender: Context::pair0,
-            receiver: Context::pair0,
-            skips: PAIR,
-        }),
-        plan(Sockets {
-            name: "nng pair1, inproc",
-            place: Place::Inproc,
-            sender: Context::pair1,
-            receiver: Context::pair1,
-            skips: PAIR,
-        }),
-    ]
-}
-
-fn push_pull(name: &'static str, place: Place) -> Sockets<Push, Pull> {
-    Sockets {
+    let push_pull = |name, place| Sockets {
         name,
         place,
         sender: Context::push,
         receiver: Context::pull,
         skips: None,
-    }
+    };
+    let inproc = || push_pull("nng push/pull, inproc", Place::Inproc);
+    let ipc = || push_pull("nng push/pull, ipc", Place::Ipc);
+    let tcp = || push_pull("nng push/pull, tcp", Place::Tcp);
+    let pair = Some((
+        Check::SenderRestart,
+        "a PAIR socket turns away who comes while the one before has messages left",
+    ));
+    vec![
+        plan(inproc()),
+        plan(ipc()),
+        plan(tcp()),
+        plan(Sockets {
+            name: "nng pair0, ipc",
+            place: Place::Ipc,
+            sender: Context::pair0,
+            receiver: Context::pair0,
+            skips: pair,
+        }),
+        plan(Sockets {
+            name: "nng pair1, tcp",
+            place: Place::Tcp,
+            sender: Context::pair1,
+            receiver: Context::pair1,
+            skips: pair,
+        }),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(inproc()),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(ipc()),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(tcp()),
+    ]
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Place {
     Inproc,
     Ipc,
     Tcp,
-}
-
-impl Place {
-    /// An endpoint that is nobody else's. NNG removes its file.
-    fn endpoint(self) -> String {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        match self {
-            Self::Inproc => format!("inproc://conformance-{number}"),
-            Self::Ipc => {
-                let name = format!("tensorwire-conformance-nng-{}-{number}", std::process::id());
-                format!("ipc://{}", std::env::temp_dir().join(name).display())
-            }
-            Self::Tcp => "tcp://127.0.0.1:0".to_owned(),
-        }
-    }
 }
 
 /// A socket of one kind that dials one of another.
@@ -75,21 +69,6 @@ struct Sockets<S, R> {
     skips: Option<(Check, &'static str)>,
 }
 
-const PAIR: Option<(Check, &str)> = Some((
-    Check::SenderRestart,
-    "a Pair socket turns away who comes while the one before has messages left",
-));
-
-fn set_up<K: Kind>(builder: Builder<K>, setup: &Setup) -> Builder<K> {
-    builder
-        .caps(setup.caps())
-        .recv_high_water(setup.high_water())
-        .send_high_water(setup.high_water())
-        .recv_timeout(Some(setup.timeout()))
-        .send_timeout(Some(setup.timeout()))
-        .linger(setup.linger())
-}
-
 impl<S: Kind, R: Kind> Sockets<S, R> {
     fn listen(
         &self,
@@ -97,10 +76,14 @@ impl<S: Kind, R: Kind> Sockets<S, R> {
         endpoint: &str,
         setup: &Setup,
     ) -> Result<Socket<R>, Box<dyn Error + Send + Sync>> {
-        // A socket that was dropped may hold its endpoint a little longer.
+        // A socket that was dropped is closed in the background.
         let start = Instant::now();
         loop {
-            match set_up((self.receiver)(context), setup).listen(endpoint) {
+            let builder = (self.receiver)(context)
+                .caps(setup.caps())
+                .recv_high_water(setup.high_water())
+                .recv_timeout(Some(setup.timeout()));
+            match builder.listen(endpoint) {
                 Ok(socket) => return Ok(socket),
                 Err(error) if start.elapsed() > Duration::from_secs(10) => {
                     return Err(error.into());
@@ -116,16 +99,18 @@ impl<S: Kind, R: Kind> Sockets<S, R> {
         endpoint: &str,
         setup: &Setup,
     ) -> Result<Socket<S>, Box<dyn Error + Send + Sync>> {
-        Ok(set_up((self.sender)(context), setup).dial(endpoint)?)
+        let builder = (self.sender)(context)
+            .send_high_water(setup.high_water())
+            .send_timeout(Some(setup.timeout()))
+            .linger(setup.linger());
+        Ok(builder.dial(endpoint)?)
     }
 }
 
 impl<S, R> Backend for Sockets<S, R>
 where
-    S: Kind + Send + 'static,
-    R: Kind + Send + 'static,
-    Socket<S>: SendFrames + Send,
-    Socket<R>: RecvFrames + Send,
+    S: Sends + Send + 'static,
+    R: Receives + Send + 'static,
 {
     type Sender = Socket<S>;
     type Receiver = Socket<R>;
@@ -135,8 +120,17 @@ where
     }
 
     fn open(&self, setup: &Setup) -> Result<(Socket<S>, Socket<R>), Box<dyn Error + Send + Sync>> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tensorwire-nng-{}-{number}", std::process::id());
+        let endpoint = match self.place {
+            Place::Inproc => format!("inproc://{name}"),
+            // NNG removes the file.
+            Place::Ipc => format!("ipc://{}", std::env::temp_dir().join(name).display()),
+            Place::Tcp => "tcp://127.0.0.1:0".to_owned(),
+        };
         let context = Context::new();
-        let receiver = self.listen(&context, &self.place.endpoint(), setup)?;
+        let receiver = self.listen(&context, &endpoint, setup)?;
         let sender = self.dial(&context, receiver.endpoint(), setup)?;
         Ok((sender, receiver))
     }

@@ -24,9 +24,9 @@ use crate::transport::Caps;
 /// use tensorwire::transport::{Caps, RecvFrames, TransportError, iceoryx2};
 ///
 /// # let name = &format!("doc/builder/{}", std::process::id());
-/// # let _ = "
+/// # let _ = r#"
 /// let name = "denoiser/latents";
-/// # ";
+/// # "#;
 /// let mut receiver = iceoryx2::Builder::new(name)
 ///     .caps(Caps::new().with_frames(9))
 ///     .recv_timeout(Some(Duration::from_millis(1)))
@@ -54,8 +54,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Name`], [`Error::Directory`], [`Error::TooManySenders`], or
-    /// [`Error::Failed`] for what else the system says.
+    /// [`Error::Name`], [`Error::Directory`], [`Error::TooManySenders`],
+    /// [`Error::TooLarge`] for a pool of more than all memory, or [`Error::Failed`] for
+    /// what else the system says.
     pub fn sender(self) -> Result<Sender, Error> {
         Sender::open(&self.name, self.options)
     }

@@ -1,5 +1,7 @@
 //! The services that make up a channel, and calls into iceoryx2.
 
+use core::hint;
+use core::panic::AssertUnwindSafe;
 use core::time::Duration;
 
 use alloc::format;
@@ -8,7 +10,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
@@ -131,6 +133,16 @@ pub(super) fn guard<T>(call: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Error::Closed)
 }
 
+/// Passes a moment, awake, of a wait that has lasted for `waited`.
+pub(super) fn pause(waited: Duration) {
+    if waited < ALONE {
+        hint::spin_loop();
+    } else {
+        // It may be this very core that the other side needs.
+        thread::yield_now();
+    }
+}
+
 /// Tries until it works, for as long as one may expect it to.
 fn patiently<T>(
     node: &Node<ipc_threadsafe::Service>,
@@ -197,5 +209,8 @@ const MAX_NODES: usize = 128;
 
 /// How long opening a channel may be held up by others.
 const OPEN_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a wait keeps its core to itself.
+const ALONE: Duration = Duration::from_micros(3);
 
 const RETRY_PAUSE: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Messages in shared memory, between the processes of one host, over iceoryx2.
+//! Messages in shared memory, between the processes of one host, over iceoryx2. For Linux.
 //!
 //! ```text
 //!  Sender                       a pool in shared memory                    Receiver
@@ -22,9 +22,9 @@
 //! use tensorwire::transport::{Frames, LendFrames, Loan, RecvFrames, SendFrames, Wait, iceoryx2};
 //!
 //! # let name = &format!("doc/mod/{}", std::process::id());
-//! # let _ = "
+//! # let _ = r#"
 //! let name = "denoiser/latents";
-//! # ";
+//! # "#;
 //! let channel = iceoryx2::Builder::new(name);
 //! let mut sender = channel.clone().sender()?;
 //! let mut receiver = channel.receiver()?;
@@ -80,14 +80,16 @@
 //! A receive polls for [`spin`](Builder::spin), then sleeps. A sender that finds
 //! the receiver awake makes no system call. Sends that wait for room look for it
 //! every millisecond at least. Timeouts come at most about a millisecond late on a
-//! machine that is not overloaded, and never early.
+//! machine that is not overloaded, and never early. A receiver can also be waited for
+//! together with other things, by its descriptor: [`Receiver::arm`].
 //!
 //! # Crashes
 //!
 //! A message is passed on whole or not at all, whenever its sender is killed. What
 //! a killed process leaves behind is removed when the next end of any channel in
 //! the same directory is opened, or by a send that waits for room for a tenth of a second:
-//! then it goes on with the next receiver.
+//! then it goes on with the next receiver. Until then a killed receiver looks like one
+//! that is slow, and what it is sent is lost with it.
 //!
 //! # Who is trusted
 //!

@@ -2,13 +2,13 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
-use core::hint;
 use core::slice;
 use core::time::Duration;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::Instant;
 
@@ -16,11 +16,11 @@ use ::iceoryx2::port::ReceiveError;
 use ::iceoryx2::port::listener::{Listener, ListenerCreateError};
 use ::iceoryx2::port::subscriber::{Subscriber, SubscriberCreateError};
 use ::iceoryx2::port::update_connections::UpdateConnections;
-use ::iceoryx2::prelude::ipc_threadsafe;
+use ::iceoryx2::prelude::{FileDescriptorBased, ipc_threadsafe};
 use ::iceoryx2::sample::Sample;
 
 use super::builder::Options;
-use super::channel::{BLOCK, Channel, guard};
+use super::channel::{BLOCK, Channel, guard, pause};
 use super::{Error, Message};
 use crate::bundle::{ENTRY_LEN, HEADER_LEN, Index};
 use crate::transport::deadline::Deadline;
@@ -82,6 +82,21 @@ impl Receiver {
             recorder: Recorder::new("iceoryx2"),
             broken: false,
         })
+    }
+
+    /// Makes the descriptor that [`AsFd`] gives tell of messages that come from now on.
+    ///
+    /// For those who wait by other means, for many things at a time: arm, try to receive, and
+    /// if there was nothing wait until the descriptor is readable. In this order
+    /// no message is missed; and the descriptor may be readable without one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub fn arm(&mut self) -> Result<(), Error> {
+        // Interrupted, it stays readable, and that is all.
+        self.call(|inlet| inlet.listener.try_wait(|_| {}))?.ok();
+        Ok(())
     }
 
     /// Receives a message if one is there.
@@ -170,15 +185,19 @@ impl Receiver {
         let deadline = Deadline::new(wait, self.options.recv_timeout);
         let mut left = deadline.remaining()?;
         let start = Instant::now();
-        while start.elapsed() < self.options.spin.min(left) {
-            hint::spin_loop();
+        loop {
+            let waited = start.elapsed();
+            if waited >= self.options.spin.min(left) {
+                break;
+            }
+            pause(waited);
             if self.look(message)? {
                 return Ok(());
             }
         }
         loop {
             // Told of all that came so far: whatever comes after this look wakes.
-            self.call(|inlet| inlet.listener.try_wait(|_| {}))?.ok();
+            self.arm()?;
             if self.look(message)? {
                 return Ok(());
             }
@@ -220,6 +239,18 @@ impl RecvFrames for Receiver {
             Err(error) => self.recorder.recv_failed(error),
         }
         received
+    }
+}
+
+impl AsFd for Receiver {
+    /// Returns a descriptor to wait on, never to read from; see [`Receiver::arm`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: `native_handle` asks that nobody stores the number or closes it. It is
+        // borrowed for as long as the receiver is, which keeps the listener.
+        let raw = unsafe { self.inlet.listener.file_descriptor().native_handle() };
+        // SAFETY: `borrow_raw` asks for a number that is not -1 and stays open while the
+        // result lives: the listener's socket, as above.
+        unsafe { BorrowedFd::borrow_raw(raw) }
     }
 }
 

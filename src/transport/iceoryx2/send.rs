@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
-use core::hint;
 use core::time::Duration;
 
 use alloc::vec::Vec;
@@ -17,7 +16,7 @@ use ::iceoryx2::port::update_connections::UpdateConnections;
 use ::iceoryx2::prelude::{AllocationStrategy, BackpressureStrategy, ipc_threadsafe};
 
 use super::builder::Options;
-use super::channel::{BLOCK, Channel, guard};
+use super::channel::{BLOCK, Channel, guard, pause};
 use super::loan::{Place, Room};
 use super::{Error, Lent};
 use crate::bundle;
@@ -53,6 +52,12 @@ enum Meeting {
 
 impl Sender {
     pub(super) fn open(name: &str, options: Options) -> Result<Self, Error> {
+        let (depth, message_bytes) = (options.depth, options.message_bytes);
+        let limit = LARGEST_POOL.checked_div(depth).unwrap_or(0);
+        if message_bytes > limit {
+            let actual = message_bytes;
+            return Err(Error::TooLarge { limit, actual });
+        }
         let channel = Channel::open(name, options.directory.as_deref())?;
         let notifier = channel.port(
             (
@@ -62,7 +67,6 @@ impl Sender {
             "make a notifier",
             || channel.wakes.notifier_builder().create(),
         )?;
-        let depth = options.depth;
         let publisher = channel.port(
             (
                 PublisherCreateError::ExceedsMaxSupportedPublishers,
@@ -72,7 +76,7 @@ impl Sender {
             || {
                 let builder = channel.messages.publisher_builder();
                 builder
-                    .initial_max_slice_len(options.message_bytes.div_ceil(BLOCK))
+                    .initial_max_slice_len(message_bytes.div_ceil(BLOCK))
                     .allocation_strategy(AllocationStrategy::Static)
                     // As many places as may be under way or kept: a place that can be
                     // had has room at the receiver too, so that sending never waits.
@@ -216,8 +220,9 @@ impl Sender {
         let mut nap = SHORTEST_NAP;
         loop {
             let left = deadline.remaining()?;
-            if start.elapsed() < self.options.spin {
-                hint::spin_loop();
+            let waited = start.elapsed();
+            if waited < self.options.spin {
+                pause(waited);
             } else {
                 thread::sleep(nap.min(left));
                 nap = nap.saturating_mul(2).min(LONGEST_NAP);
@@ -298,6 +303,9 @@ impl fmt::Debug for Sender {
             .finish_non_exhaustive()
     }
 }
+
+/// Past this iceoryx2's own sums would overflow; the system gives up long before.
+const LARGEST_POOL: usize = usize::MAX >> 2;
 
 /// How long a nap is that a sender takes while there is no room: twice the last one.
 const SHORTEST_NAP: Duration = Duration::from_micros(50);

@@ -170,6 +170,8 @@ mod kind;
 mod linger;
 mod message;
 mod raw;
+#[cfg(feature = "tokio")]
+mod readiness;
 mod recv;
 mod send;
 mod socket;
@@ -186,6 +188,8 @@ pub use kind::{
 };
 use linger::{Lingerers, Lingering};
 pub use message::Message;
+#[cfg(feature = "tokio")]
+pub use readiness::Registration;
 pub use send::Outgoing;
 pub use socket::Socket;
 

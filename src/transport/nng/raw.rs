@@ -347,6 +347,32 @@ pub(super) fn each_transmitted(socket: nng_socket, mut tell: impl FnMut(c_int, u
     }
 }
 
+/// What a descriptor of a socket tells of.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    Readable,
+    Writable,
+}
+
+/// Returns a descriptor that is readable while `event` holds.
+#[cfg(feature = "tokio")]
+pub(super) fn descriptor(
+    socket: &::nng::Socket,
+    event: Event,
+) -> Result<std::os::fd::BorrowedFd<'_>, Error> {
+    use ::nng::options::{Options as _, RecvFd, SendFd};
+
+    let descriptor = match event {
+        Event::Readable => socket.get_opt::<RecvFd>()?,
+        Event::Writable => socket.get_opt::<SendFd>()?,
+    };
+    // SAFETY: `BorrowedFd::borrow_raw` asks for a descriptor that is open as long as the
+    // result lives, and is not -1: NNG made it, and closes it with the socket, which
+    // is borrowed that long.
+    Ok(unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) })
+}
+
 /// Returns the number of a connection.
 pub(super) fn pipe_id(pipe: ::nng::Pipe) -> c_int {
     // SAFETY: `nng_pipe_id` asks nothing.

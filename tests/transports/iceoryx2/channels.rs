@@ -1,14 +1,16 @@
 //! Rooms, meetings, lent places.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::bundle;
 use tensorwire::transport::iceoryx2::{
-    Builder, DirectoryFault, Error, MAX_SENDERS, METADATA_COPY, Message,
+    Builder, DirectoryFault, Error, Lent, MAX_SENDERS, METADATA_COPY, Message, Receiver, Sender,
 };
 use tensorwire::transport::{Frames, LendFrames, Loan, Observed, RecvFrames, SendFrames, Wait};
 
@@ -85,6 +87,28 @@ fn what_has_no_room_at_all_is_refused_with_the_numbers() {
 }
 
 #[test]
+fn a_pool_that_cannot_be_made_is_refused() {
+    let open = |bytes| {
+        let channel = channel(8).message_bytes(bytes).sender();
+        channel.map(drop).unwrap_err()
+    };
+    assert!(matches!(open(usize::MAX), Error::TooLarge { .. }));
+    assert!(matches!(open(usize::MAX >> 5), Error::Failed { .. }));
+    assert!(matches!(open(1 << 58), Error::Failed { .. }));
+}
+
+#[test]
+fn ends_and_messages_may_go_to_other_threads() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<Sender>();
+    sent::<Lent<'_>>();
+    sent::<Receiver>();
+    shared::<Message>();
+    shared::<Error>();
+}
+
+#[test]
 fn names_and_directories_that_will_not_do_are_refused() {
     for name in ["", &"x".repeat(256)] {
         assert_eq!(Builder::new(name).sender().map(drop), Err(Error::Name));
@@ -120,10 +144,14 @@ fn lent_frames_are_read_where_they_were_written() {
     let mut message = Message::default();
     let cases: &[&[usize]] = &[&[0], &[0, 0, 0], &[8, 4000, 0, 1, 64], &[1], &[5; 700]];
     for (number, &lengths) in cases.iter().enumerate() {
-        for _ in 0..3 {
-            // Dropped, it gives the place back.
-            drop(sender.lend_frames(lengths, Wait::Never).unwrap());
-        }
+        // Dropped, it gives the place back, which is the next to be lent.
+        let places: Vec<usize> = (0..3)
+            .map(|_| {
+                let mut loan = sender.lend_frames(lengths, Wait::Never).unwrap();
+                loan.frames_mut().next().unwrap().as_ptr() as usize
+            })
+            .collect();
+        assert!(places.iter().all(|place| *place == places[0]));
         let mut loan = sender.lend_frames(lengths, Wait::Never).unwrap();
         let mut addresses = Vec::new();
         for (index, frame) in loan.frames_mut().enumerate() {
@@ -291,6 +319,29 @@ fn no_wake_up_is_lost() {
     // Sleepers look again by themselves after 100 ms: that many rounds of it would show.
     let elapsed = start.elapsed();
     assert!(elapsed < ROUNDS * Duration::from_millis(10), "{elapsed:?}");
+}
+
+#[test]
+fn an_armed_descriptor_is_readable_once_a_message_came() {
+    let channel = channel(2);
+    let mut sender = channel.clone().sender().unwrap();
+    let mut receiver = channel.receiver().unwrap();
+    let socket = UnixDatagram::from(receiver.as_fd().try_clone_to_owned().unwrap());
+    let mut message = Message::default();
+    for round in 0..3_u8 {
+        receiver.arm().unwrap();
+        let error = receiver.try_recv_into(&mut message);
+        assert_eq!(error, Err(Error::WouldBlock));
+        sender.send(&[&[round]]).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert!(socket.recv(&mut [0; 8]).is_ok());
+        receiver.try_recv_into(&mut message).unwrap();
+        assert_eq!(copied(&message), [[round]]);
+    }
+    // What comes before it is armed is found by the look after.
+    sender.send(&[b"before"]).unwrap();
+    receiver.arm().unwrap();
+    receiver.try_recv_into(&mut message).unwrap();
 }
 
 #[test]
