@@ -191,7 +191,8 @@ impl Body {
     {
         let len = bundle::encoded_len(lengths.clone()).map_err(Error::of_lengths)?;
         let mut body = Self::new(len)?;
-        bundle::lend(lengths.clone(), body.as_mut_slice()).map_err(Error::of_lengths)?;
+        // The places are lent again from the body, by who fills them.
+        let _ = bundle::lend(lengths.clone(), body.as_mut_slice()).map_err(Error::of_lengths)?;
         Ok((body, lengths.fold(0, usize::saturating_add)))
     }
 }
