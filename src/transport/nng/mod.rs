@@ -152,10 +152,13 @@
 //! - What is lost: messages that no peer came to fetch within the linger time, and those
 //!   in the queues of a process that ends without having dropped its context. A connection
 //!   that breaks loses the messages that it had taken, as it does at any time.
-//! - After a connection broke with a message of a Push or Pair socket under way, nothing
-//!   tells that message from one that is still queued: closing then takes the whole linger
-//!   time. So it does for a socket with an inproc endpoint and others beside it.
+//! - If a connection of a Push socket with several peers broke with a message under way,
+//!   nothing tells that message from one that is still to go: closing then takes the whole
+//!   linger time. So it does for a socket with an inproc endpoint and others beside it.
 //! - Publish promises nothing; it stays open until no message has left for 100 ms.
+//! - A Pair socket that has a peer turns another one away, but NNG lets that one send
+//!   before it learns of it: what it sent until then is lost. So start the next peer of
+//!   a Pair when the last one is gone, which [`Counters::disconnects`](super::Counters) tells.
 //! - A dropped socket that lingers still holds the endpoints that it listened at. Let the
 //!   receiver listen, where that matters.
 //! - A peer that closes a connection with messages of ours unread makes the system
