@@ -95,7 +95,7 @@ impl Lingering {
                 return false;
             };
             if self.queued == 0 {
-                return has_room == (live == 1);
+                return has_room || live == 0;
             }
             if !has_room {
                 return false;

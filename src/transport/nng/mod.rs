@@ -163,8 +163,18 @@
 //!   receiver listen, where that matters.
 //! - A peer that closes a connection with messages of ours unread makes the system
 //!   drop what is on its way back: let a Pair finish reading before it closes.
+//! - A Request socket keeps a receive under way, so that a reply is not lost when the
+//!   connection ends right behind it.
 //! - A socket of another make, over inproc, that closes right after sending, takes along
 //!   the last message that a socket here has not fetched. It has nothing like a linger.
+//!
+//! # What is wrong below
+//!
+//! NNG 1.4.0, which is what the crate `nng` builds, has a flaw in PUSH sockets
+//! (nanomsg/nng issue 1653, mended in later versions): a connection that ends at the very
+//! moment when a message was written to it may stay in the list of those that are ready,
+//! and the next message is then written into memory that was freed. Where peers of a Push
+//! socket come and go while it goes on sending, prefer Pair, Request, or another transport.
 
 mod account;
 mod builder;
