@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::error::Error as StdError;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -363,7 +364,7 @@ fn failures_are_told_and_so_are_skips() {
     let report = error.report();
     let counts = (report.passed(), report.failed(), report.skipped());
     assert_eq!(counts, (0, 1, 1));
-    let text = format!("{error:?}{}", Matrix::new(&[report.clone()]));
+    let text = format!("{error:?}{}", Matrix::new(slice::from_ref(report)));
     for line in [
         "unable: 0 passed, 1 failed, 1 skipped",
         "FAIL order: panicked: scripted: no such address",
@@ -687,7 +688,9 @@ impl Receiver {
             }
             (Flaw::MisreportsCaps, Err(Error::Cap(_))) => {
                 let mut meter = Caps::new().with_frames(5).meter();
-                (0..6).for_each(|_| drop(meter.admit(0)));
+                for _ in 0..6 {
+                    meter.admit(0);
+                }
                 return meter.finish().map_err(Error::Cap);
             }
             (_, Ok(())) if mem::take(&mut self.lose_next) => {

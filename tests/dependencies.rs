@@ -89,12 +89,13 @@ fn code(source: &str) -> String {
     code
 }
 
-/// The paths below the crate's root that `code` names, groups of imports taken apart.
+/// The paths below the crate's root that the code of `file` names, groups of imports taken apart.
 fn paths(file: &str, code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    // As many levels up as the file is down is the root as well.
-    let levels = file.split('/').filter(|name| *name != "mod.rs").count();
-    for root in ["crate::", &"super::".repeat(levels)] {
+    // From two levels down, `super::super` is the root as well.
+    let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
+    let climb = "super::".repeat(module.split('/').count());
+    for root in ["crate::", &climb] {
         for (at, _) in code.match_indices(root) {
             expand("", &code[at + root.len()..], &mut found);
         }

@@ -2,8 +2,14 @@
 
 #![cfg(feature = "std")]
 
+#[cfg(feature = "zmq")]
+#[path = "common/alone.rs"]
+mod alone;
 #[path = "common/counting.rs"]
 mod counting;
+#[cfg(feature = "zmq")]
+#[path = "steady_state_allocations/zmq.rs"]
+mod zmq;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,19 +47,6 @@ fn loopback_allocates_nothing_once_warm() {
     assert_none_once_warm(&mut tx, &mut rx, "loopback");
     let (mut tx, mut rx) = loopback::Options::new().with_shift(1).pair();
     assert_none_once_warm(&mut tx, &mut rx, "loopback, shifted");
-}
-
-#[cfg(feature = "zmq")]
-#[test]
-fn zmq_allocates_nothing_of_ours_once_warm() {
-    use tensorwire::transport::zmq::Context;
-
-    for endpoint in ["inproc://alloc", "tcp://127.0.0.1:*"] {
-        let context = Context::new();
-        let mut pull = context.pull().bind(endpoint).unwrap();
-        let mut push = context.push().connect(pull.endpoint()).unwrap();
-        assert_none_once_warm(&mut push, &mut pull, endpoint);
-    }
 }
 
 #[cfg(feature = "nng")]

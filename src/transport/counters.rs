@@ -1,5 +1,8 @@
 //! What a transport has done so far.
 
+#[cfg(feature = "tracing")]
+use core::fmt::{self, Write as _};
+
 use super::{Cap, ErrorKind, TransportError};
 
 /// What a transport has done since it was made.
@@ -58,8 +61,11 @@ impl<T: Observed + ?Sized> Observed for alloc::boxed::Box<T> {
 
 /// Counts for a transport; with feature `tracing`, also tells of what went wrong.
 ///
-/// The events have the target `tensorwire::transport`. They hold numbers and the
-/// name of the transport, and nothing that a peer wrote.
+/// The events have the target `tensorwire::transport`. They hold the name of the
+/// transport, numbers, and the text of the error: escaped, so that an error which
+/// quotes its peer writes no line of its own and moves no cursor. The errors of this
+/// crate's transports quote nobody. A call that only ran out of time is counted and
+/// no event, as a caller who polls makes many of those.
 ///
 /// # Examples
 ///
@@ -174,7 +180,7 @@ impl Recorder {
 
     fn report<E: TransportError>(&self, what: &'static str, error: &E) {
         #[cfg(feature = "tracing")]
-        tracing::warn!(target: TARGET, transport = self.transport, kind = ?error.kind(), error = %error, "{what}");
+        tracing::warn!(target: TARGET, transport = self.transport, kind = ?error.kind(), error = %Escaped(error), "{what}");
         #[cfg(not(feature = "tracing"))]
         let _ = (self.transport, what, error);
     }
@@ -183,6 +189,28 @@ impl Recorder {
 /// Adds without ever wrapping.
 fn add(counter: &mut u64, amount: usize) {
     *counter = counter.saturating_add(u64::try_from(amount).unwrap_or(u64::MAX));
+}
+
+/// A text without line breaks, control characters and what is not ASCII.
+#[cfg(feature = "tracing")]
+struct Escaped<'a, E>(&'a E);
+
+#[cfg(feature = "tracing")]
+impl<E: fmt::Display> fmt::Display for Escaped<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Escaper<'f, 'a>(&'f mut fmt::Formatter<'a>);
+
+        impl fmt::Write for Escaper<'_, '_> {
+            fn write_str(&mut self, text: &str) -> fmt::Result {
+                text.chars().try_for_each(|c| match c {
+                    ' '..='~' => self.0.write_char(c),
+                    c => fmt::Display::fmt(&c.escape_default(), self.0),
+                })
+            }
+        }
+
+        write!(Escaper(f), "{}", self.0)
+    }
 }
 
 /// The target of all events.

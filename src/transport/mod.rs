@@ -65,9 +65,9 @@
 //! Borrowed frames are copied by the send that takes them. Owned frames are
 //! moved into a `Buffer`, so that nothing can touch them in flight; whether
 //! the bytes are copied after that is the transport's business. Each owner is
-//! dropped exactly once, and not before the transport has done with its bytes.
-//! Where a message is one buffer, [`LendFrames`] lends its frames out, to be
-//! written where they are sent from.
+//! dropped exactly once, and not before the transport has done with its bytes. With a
+//! `BufferPool` that is how buffers come back to be filled again. Where a message is one
+//! buffer, [`LendFrames`] lends its frames out, to be written where they are sent from.
 //!
 //! A received message owns its bytes: it may outlive the transport it came
 //! from. Views borrow from the message, so it is not moved, cleared or

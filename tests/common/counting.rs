@@ -4,8 +4,13 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 struct Counting;
+
+/// Of all threads: for a test that has the process to itself.
+static ALL_CALLS: AtomicUsize = AtomicUsize::new(0);
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     // Per thread: the test harness allocates on its own threads meanwhile.
@@ -15,6 +20,7 @@ thread_local! {
 fn count() {
     // A thread that ends has no cell any more, and nothing to count.
     let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+    ALL_CALLS.fetch_add(1, Ordering::Relaxed);
 }
 
 // SAFETY: forwards to `System` unchanged; the count is kept without allocating,
@@ -22,6 +28,7 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promises are `System`'s.
         unsafe { System.alloc(layout) }
     }
@@ -43,6 +50,18 @@ pub(crate) fn calls<R>(f: impl FnOnce() -> R) -> (usize, R) {
     (CALLS.get() - before, result)
 }
 
+/// How often all threads together have allocated and freed so far.
+pub(crate) fn all_calls() -> usize {
+    ALL_CALLS.load(Ordering::SeqCst)
+}
+
+/// How many bytes any thread asked for at most, at once, while `f` ran.
+pub(crate) fn largest<R>(f: impl FnOnce() -> R) -> (usize, R) {
+    LARGEST.store(0, Ordering::SeqCst);
+    let result = f();
+    (LARGEST.load(Ordering::SeqCst), result)
+}
+
 /// Checks that `f` neither allocates nor frees.
 #[track_caller]
 pub(crate) fn none<R>(f: impl FnOnce() -> R) -> R {
@@ -59,4 +78,8 @@ fn the_counter_counts() {
     let mut grown = Vec::with_capacity(1);
     grown.push(0_u8);
     assert!(calls(|| grown.extend([1; 100])).0 >= 1);
+    let before = all_calls();
+    let (size, _) = largest(|| std::thread::spawn(|| vec![1_u8; 1 << 20]).join().unwrap());
+    assert!(size >= 1 << 20);
+    assert!(all_calls() > before);
 }

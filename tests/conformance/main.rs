@@ -3,18 +3,23 @@
 //!
 //! Without the test harness, which would hide the matrix of a run that passes. Words
 //! of the command line select what is run: `cargo test --features zmq,conformance
-//! --test conformance tcp slow_reader` is the checks with
-//! the one word in their names over the backends with the other in theirs, and `--full` moves payloads of up to 256 MiB.
+//! --test conformance -- tcp slow_reader` is the checks with the one word in their names
+//! over the backends with the other in theirs. `--full` moves payloads of up to 256 MiB.
 
 #[cfg(feature = "tokio")]
 mod awaited;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx2;
 mod in_memory;
+#[cfg(feature = "nng")]
+mod nng;
 #[cfg(feature = "zmq")]
 mod zmq;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use tensorwire::transport::conformance::{Backend, Check, Matrix, Report, Scale, Suite};
@@ -22,7 +27,7 @@ use tensorwire::transport::conformance::{Backend, Check, Matrix, Report, Scale, 
 /// A backend whose type is forgotten.
 struct Planned {
     name: String,
-    run: Box<dyn FnOnce(&Suite) -> Report>,
+    run: Box<dyn FnOnce(&Suite) -> Report + Send>,
 }
 
 fn plan<B: Backend>(backend: B) -> Planned {
@@ -37,6 +42,8 @@ fn backends() -> Vec<Planned> {
     backends.extend(in_memory::backends());
     #[cfg(feature = "zmq")]
     backends.extend(zmq::backends());
+    #[cfg(feature = "nng")]
+    backends.extend(nng::backends());
     #[cfg(feature = "iceoryx2")]
     backends.extend(iceoryx2::backends());
     backends
@@ -63,17 +70,31 @@ fn main() -> ExitCode {
         false => Scale::Quick,
     };
     let start = Instant::now();
-    let mut reports = Vec::new();
-    for backend in backends {
-        let checks = selected(&words, &backend.name);
-        if checks.is_empty() {
-            continue;
+    let planned: VecDeque<_> = backends.into_iter().enumerate().collect();
+    let planned = Mutex::new(planned);
+    let reports = Mutex::new(Vec::new());
+    // Most checks mostly wait.
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                loop {
+                    let next = planned.lock().unwrap().pop_front();
+                    let Some((column, backend)) = next else { break };
+                    let checks = selected(&words, &backend.name);
+                    if checks.is_empty() {
+                        continue;
+                    }
+                    let suite = Suite::new().with_checks(&checks).with_scale(scale);
+                    let report = (backend.run)(&suite);
+                    println!("{report}");
+                    reports.lock().unwrap().push((column, report));
+                }
+            });
         }
-        let suite = Suite::new().with_checks(&checks).with_scale(scale);
-        let report = (backend.run)(&suite);
-        println!("{report}");
-        reports.push(report);
-    }
+    });
+    let mut reports = reports.into_inner().unwrap();
+    reports.sort_by_key(|&(column, _)| column);
+    let reports: Vec<Report> = reports.into_iter().map(|(_, report)| report).collect();
     println!("{}", Matrix::new(&reports));
     let sum = |count: fn(&Report) -> usize| reports.iter().map(count).sum::<usize>();
     let failed = sum(Report::failed);
@@ -107,3 +128,6 @@ fn selected(words: &[&str], backend: &str) -> Vec<Check> {
         })
         .collect()
 }
+
+/// How many backends are held to the suite at a time.
+const AT_A_TIME: usize = 3;

@@ -246,8 +246,8 @@ impl Setup {
 
     /// Returns how many messages may wait, at each end if each has a queue. At least 1.
     ///
-    /// A message that its receiver keeps may count among them, where it lives in a
-    /// sender's pool.
+    /// Messages that the receiver keeps may count too, as where they lie in the queue:
+    /// no check sends into a full one while it keeps one.
     #[must_use]
     pub const fn high_water(&self) -> u32 {
         self.high_water

@@ -254,7 +254,11 @@ impl fmt::Display for Matrix<'_> {
             write!(f, "{number:>6}")?;
         }
         writeln!(f)?;
-        for &check in Check::ALL {
+        let ran = |check| {
+            let mut reports = self.reports.iter();
+            reports.any(|report| report.outcome(check).is_some())
+        };
+        for &check in Check::ALL.iter().filter(|&&check| ran(check)) {
             write!(f, "{:28}", check.name())?;
             for (_, report) in numbered() {
                 let mut verdicts = report.verdicts().iter();

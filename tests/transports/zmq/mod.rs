@@ -1,8 +1,8 @@
 //! What is special about ZeroMQ.
 
+mod counters;
 mod faults;
 mod links;
-mod owned;
 mod publish;
 mod router;
 mod sockets;

@@ -127,19 +127,20 @@ checks! {
     ///
     /// It may succeed, as there may be room in a queue, or fail in any way.
     ReceiverGone, "receiver_gone", closing::receiver_gone;
-    /// The receiver is closed, with none of its messages kept, and another one takes its
-    /// place: messages that are sent later arrive there.
+    /// The receiver is closed and another one takes its place: messages that are sent
+    /// later arrive there.
     ///
     /// Messages sent before, or meanwhile, may be lost with the receiver that they were sent to;
     /// sending them may fail in any way but with
-    /// [`ErrorKind::Closed`](crate::transport::ErrorKind::Closed). Those that arrive are whole, in
+    /// [`ErrorKind::Closed`](crate::transport::ErrorKind::Closed). No message is kept over the
+    /// restart. Those that arrive are whole, in
     /// order, and none comes twice.
     ReceiverRestart, "receiver_restart", restart::receiver;
     /// The sender is closed and another one takes its place, three times: all messages
     /// of all of them arrive, in order.
     ///
-    /// What one sent is still under way when the next one is made, and received before
-    /// that one sends: order holds per sender. A transport that is for one sender only,
+    /// What one sent is still under way when the next one is made, but for the first
+    /// message, and received before that one sends: order holds per sender. A transport that is for one sender only,
     /// and turns away a second one while messages of the first are left, may skip it.
     SenderRestart, "sender_restart", restart::sender;
     /// Owners of buffers are dropped exactly once when their message is delivered and

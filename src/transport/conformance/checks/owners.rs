@@ -154,7 +154,7 @@ pub(super) fn come_back<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
             let got = receiver.recv_into(&mut received);
             got.during(format_args!("message {number} of {sent}"))?;
         }
-        // A message that is kept may be a place in the sender's pool.
+        // The last one may lie in the place that the next one needs.
         received.clear();
         let again = sender.send_parts(&mut list, Wait::Configured);
         again.during("sending what came back")?;

@@ -5,16 +5,19 @@ use core::time::Duration;
 use alloc::borrow::ToOwned;
 use alloc::format;
 
+use std::thread;
 use std::time::Instant;
 
 use super::super::Backend;
 use super::super::support::{
-    Bench, During, Stop, ensure, expect_eq, expect_frames, expect_next, number_of, pattern,
+    Bench, During, Stop, both, ensure, expect_eq, expect_frames, expect_next, finish, number_of,
+    pattern, start,
 };
 use crate::transport::{ErrorKind, Frames, RecvFrames, SendFrames, TransportError, Wait};
 
 pub(super) fn receiver<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
-    let setup = bench.setup();
+    // What went to a receiver that is gone is not waited for in the end.
+    let setup = bench.setup().with_linger(Duration::from_secs(1));
     let (mut sender, mut receiver) = bench.open(&setup)?;
     let mut received: <B::Receiver as RecvFrames>::Message = Default::default();
     let tail = pattern(1, 1, 3000);
@@ -57,7 +60,7 @@ pub(super) fn receiver<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
                 break;
             }
         }
-        // Messages may live in what belongs to their receiver.
+        // A process that is restarted keeps no messages.
         received.clear();
         let restarted = bench.backend.restart_receiver(receiver, &setup);
         let Some(restarted) = restarted.during("restarting the receiver")? else {
@@ -72,23 +75,31 @@ pub(super) fn sender<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     let setup = bench.setup();
     let (mut sender, mut receiver) = bench.open(&setup)?;
     let mut received = Default::default();
+    let mut next = |receiver: &mut B::Receiver, round: u32, number: u32| {
+        let what = format!("message {number} after {round} restarts");
+        let expected = [round.to_le_bytes(), number.to_le_bytes()];
+        expect_next(what, receiver, &mut received, &expected)
+    };
     for round in 0..4_u32 {
-        for number in 0..10_u32 {
-            let sent = sender.send(&[&round.to_le_bytes(), &number.to_le_bytes()]);
-            sent.during(format_args!(
-                "sending message {number} after {round} restarts"
-            ))?;
-        }
+        // The first one is received meanwhile: some receivers get to know a sender so.
+        sender = thread::scope(|scope| {
+            let sending = start(scope, move || {
+                for number in 0..10_u32 {
+                    let sent = sender.send(&[&round.to_le_bytes(), &number.to_le_bytes()]);
+                    let what = format_args!("sending message {number} after {round} restarts");
+                    sent.during(what)?;
+                }
+                Ok(sender)
+            });
+            let receiving = next(&mut receiver, round, 0);
+            both(finish(sending), receiving).map(|(sender, ())| sender)
+        })?;
         let restarted = bench.backend.restart_sender(sender, &setup);
         let Some(restarted) = restarted.during("restarting the sender")? else {
             return Err(Stop::Skipped(CANNOT.to_owned()));
         };
         sender = restarted;
-        for number in 0..10_u32 {
-            let what = format!("message {number} after {round} restarts");
-            let expected = [round.to_le_bytes(), number.to_le_bytes()];
-            expect_next(what, &mut receiver, &mut received, &expected)?;
-        }
+        (1..10).try_for_each(|number| next(&mut receiver, round, number))?;
     }
     let more = receiver.recv_frames(&mut received, Wait::UpTo(A_MOMENT));
     expect_eq("a message that was never sent", &more.is_ok(), &false)

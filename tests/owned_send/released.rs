@@ -1,16 +1,15 @@
-//! Owned buffers, lent to libzmq.
+//! Owned buffers, lent to libzmq: where they lie, and when they are released.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW, DEFAULT_LINGER};
-use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
+use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW, DEFAULT_LINGER, Error};
+use tensorwire::transport::{BufferPool, Frames, Part, PooledBuffer, RecvFrames, SendFrames, Wait};
 
-use super::links::{Inproc, push_pull};
-use crate::owned::{Counted, assert_drops};
-use crate::{Link, PATIENCE, Setup, copied};
+use crate::counting;
+use crate::{Counted, PATIENCE, assert_drops, copied, push_pull};
 
 #[test]
 fn over_inproc_the_frame_received_is_the_buffer_sent() {
@@ -21,13 +20,17 @@ fn over_inproc_the_frame_received_is_the_buffer_sent() {
         }
     }
 
-    let (mut push, mut pull) = Inproc::open(Setup::default());
+    let (mut push, mut pull) = push_pull("inproc://owned");
     let shared: Arc<[u8]> = vec![3_u8; 4096].into();
+    let pool = BufferPool::new(1, 4096);
+    let mut pooled = pool.take(4096, Wait::Never).unwrap();
+    pooled.as_mut().fill(5);
     let mut parts: Vec<Part<'_>> = vec![
         Part::from(vec![1_u8; 4096]),
         Part::from(vec![2_u8; 100_000].into_boxed_slice()),
         Part::from(shared.clone()),
         Part::owned(Custom([4; 5000])),
+        Part::from(pooled),
     ];
     let sent: Vec<(*const u8, usize)> = parts
         .iter()
@@ -49,10 +52,66 @@ fn over_inproc_the_frame_received_is_the_buffer_sent() {
                 .all(|&byte| usize::from(byte) == index + 1)
         );
     }
-    // The receiver holds the sender's `Arc`, until it lets go.
+    // The receiver holds the sender's `Arc` and its slot, until it lets go.
     assert_eq!(Arc::strong_count(&shared), 2);
+    assert_eq!(pool.stats().in_use(), 1);
     drop(message);
     assert_eq!(Arc::strong_count(&shared), 1);
+    assert_eq!(pool.stats().in_use(), 0);
+}
+
+#[test]
+fn a_send_that_fails_gives_every_owner_back_as_it_was() {
+    struct Custom(Vec<u8>);
+    impl AsRef<[u8]> for Custom {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    let context = Context::new();
+    // Nobody is there to send to.
+    let mut push = context.push().bind("inproc://nobody").unwrap();
+    let bytes = || vec![7_u8; 5000];
+    let shared: Arc<[u8]> = bytes().into();
+    let pool = BufferPool::new(1, 5000);
+    let mut parts = vec![
+        Part::from(&b"metadata"[..]),
+        Part::from(bytes()),
+        Part::from(bytes().into_boxed_slice()),
+        Part::from(shared.clone()),
+        Part::from(pool.take(5000, Wait::Never).unwrap()),
+        Part::owned(Custom(bytes())),
+        Part::from(vec![1, 2, 3]),
+    ];
+    let places = |parts: &[Part<'_>]| -> Vec<_> {
+        let bytes = parts.iter().map(AsRef::as_ref);
+        bytes.map(|bytes| (bytes.as_ptr(), bytes.len())).collect()
+    };
+    let before = places(&parts);
+    let mut fail = || {
+        let error = push.send_parts(&mut parts, Wait::Never).unwrap_err();
+        assert_eq!(error, Error::WouldBlock);
+    };
+    fail();
+    for _ in 0..1000 {
+        counting::none(&mut fail);
+    }
+    assert_eq!(places(&parts), before);
+    assert_eq!(Arc::strong_count(&shared), 2);
+    let mut owners = parts.into_iter().skip(1).map(|part| match part {
+        Part::Owned(buffer) => buffer,
+        part => panic!("{part:?}"),
+    });
+    let mut next = || owners.next().unwrap();
+    assert_eq!(next().downcast::<Vec<u8>>().unwrap(), bytes());
+    assert_eq!(*next().downcast::<Box<[u8]>>().unwrap(), bytes());
+    assert_eq!(*next().downcast::<Arc<[u8]>>().unwrap(), bytes());
+    assert_eq!(pool.stats().in_use(), 1);
+    drop(next().downcast::<PooledBuffer>().unwrap());
+    assert_eq!(pool.stats().in_use(), 0);
+    assert_eq!(next().downcast::<Custom>().unwrap().0, bytes());
+    assert_eq!(next().downcast::<Vec<u8>>().unwrap(), [1, 2, 3]);
 }
 
 #[test]
@@ -86,7 +145,7 @@ fn small_buffers_are_copied_and_the_limit_can_be_set() {
 
 #[test]
 fn a_received_frame_can_be_sent_on_without_a_copy() {
-    let (mut push, mut pull) = Inproc::open(Setup::default());
+    let (mut push, mut pull) = push_pull("inproc://owned");
     push.send(&[&[5; 10_000], b"short"]).unwrap();
     let message = pull.recv().unwrap();
     let address = message.frame(0).unwrap().as_ptr();
@@ -99,6 +158,7 @@ fn a_received_frame_can_be_sent_on_without_a_copy() {
 
 #[test]
 fn owners_are_released_when_nobody_ever_comes() {
+    let pool = BufferPool::new(3, 50_000);
     let drops = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
     let push = context.push().linger(Duration::ZERO);
@@ -107,21 +167,24 @@ fn owners_are_released_when_nobody_ever_comes() {
         let mut parts = vec![
             Part::owned(Counted::new(50_000, &drops)),
             Part::owned(Counted::new(10, &drops)),
+            Part::from(pool.take(50_000, Wait::Never).unwrap()),
         ];
         push.send_parts(&mut parts, Wait::Configured).unwrap();
     }
     assert_drops(&drops, 3, "small ones at once");
+    assert_eq!(pool.stats().in_use(), 3);
     push.close(Duration::ZERO).unwrap();
     let start = Instant::now();
     drop(context);
     assert!(start.elapsed() < PATIENCE);
     assert_drops(&drops, 6, "large ones with the context");
+    assert_eq!(pool.stats().in_use(), 0);
 }
 
 #[test]
 fn views_outlive_socket_and_context() {
     for endpoint in ["inproc://outlive", "tcp://127.0.0.1:*"] {
-        let (mut push, mut pull) = push_pull(endpoint, Setup::default());
+        let (mut push, mut pull) = push_pull(endpoint);
         let drops = Arc::new(AtomicUsize::new(0));
         let mut parts = vec![
             Part::from(&b"short"[..]),
@@ -157,7 +220,7 @@ fn an_owner_that_panics_when_asked_for_its_bytes_leaves_the_socket_whole() {
         }
     }
 
-    let (mut push, mut pull) = Inproc::open(Setup::default());
+    let (mut push, mut pull) = push_pull("inproc://owned");
     let drops = Arc::new(AtomicUsize::new(0));
     let mut parts = vec![
         Part::owned(Counted::new(50_000, &drops)),
@@ -176,7 +239,7 @@ fn an_owner_that_panics_when_asked_for_its_bytes_leaves_the_socket_whole() {
 #[test]
 fn a_panic_in_the_drop_of_a_lent_owner_stays_there() {
     for endpoint in ["inproc://panics", "tcp://127.0.0.1:*"] {
-        let (mut push, mut pull) = push_pull(endpoint, Setup::default());
+        let (mut push, mut pull) = push_pull(endpoint);
         let drops = Arc::new(AtomicUsize::new(0));
         for len in [DEFAULT_COPY_BELOW, 300_000] {
             let mut parts = vec![
@@ -195,7 +258,7 @@ fn a_panic_in_the_drop_of_a_lent_owner_stays_there() {
 
 #[test]
 fn a_panic_in_the_drop_of_a_copied_owner_goes_through_the_send_that_was_done() {
-    let (mut push, mut pull) = Inproc::open(Setup::default());
+    let (mut push, mut pull) = push_pull("inproc://owned");
     let drops = Arc::new(AtomicUsize::new(0));
     let mut parts = vec![
         Part::owned(Counted::panicking(100, &drops)),
