@@ -85,9 +85,9 @@ pub(crate) mod zmq {
         fn open(high_water: u32) -> (Self::Tx, Self::Rx) {
             static NEXT: AtomicU32 = AtomicU32::new(0);
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let file = format!("tensorwire-async-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(file);
-            push_pull(&format!("ipc://{}", path.display()), high_water)
+            // An abstract name, of which no file is left.
+            let endpoint = format!("ipc://@tensorwire-async-{}-{number}", std::process::id());
+            push_pull(&endpoint, high_water)
         }
     }
 
