@@ -60,7 +60,8 @@ struct Shared {
     slots: usize,
     slot_bytes: usize,
     state: Mutex<State>,
-    came_back: Condvar,
+    /// Told of every slot that came back or could not be made.
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -89,7 +90,7 @@ impl BufferPool {
                 slots,
                 slot_bytes,
                 state: Mutex::default(),
-                came_back: Condvar::new(),
+                changed: Condvar::new(),
             }),
         }
     }
@@ -133,9 +134,7 @@ impl BufferPool {
                 return match slot {
                     Ok(slot) => Ok(PooledBuffer::taken(slot, len, shared)),
                     Err(error) => {
-                        let mut state = shared.state();
-                        state.made = state.made.saturating_sub(1);
-                        state.refused = state.refused.saturating_add(1);
+                        shared.not_made();
                         Err(error)
                     }
                 };
@@ -155,7 +154,7 @@ impl BufferPool {
             };
             state.waiting = state.waiting.saturating_add(1);
             let (woken, _) = shared
-                .came_back
+                .changed
                 .wait_timeout(state, left)
                 .unwrap_or_else(PoisonError::into_inner);
             state = woken;
@@ -211,13 +210,26 @@ impl Shared {
         Ok(slot)
     }
 
+    /// Notes that a slot could not be made, which another call may try then.
+    fn not_made(&self) {
+        let mut state = self.state();
+        state.made = state.made.saturating_sub(1);
+        state.refused = state.refused.saturating_add(1);
+        self.wake_one(state);
+    }
+
     fn take_back(&self, slot: Box<Slot>) {
         let mut state = self.state();
         state.free.push(slot);
+        self.wake_one(state);
+    }
+
+    /// Wakes a call that waits, outside of the lock.
+    fn wake_one(&self, state: MutexGuard<'_, State>) {
         let wake = state.waiting > 0;
         drop(state);
         if wake {
-            self.came_back.notify_one();
+            self.changed.notify_one();
         }
     }
 }
@@ -341,6 +353,22 @@ mod tests {
         drop(taken);
         waits.join().unwrap().unwrap();
         assert_eq!(pool.stats().in_use(), 0);
+    }
+
+    #[test]
+    fn a_slot_that_could_not_be_made_is_made_by_a_call_that_waits() {
+        let pool = BufferPool::new(1, 8);
+        // As if another call were making the only one.
+        pool.shared.state().made = 1;
+        let other = pool.clone();
+        let waits = thread::spawn(move || other.take(8, Wait::Forever).map(drop));
+        while pool.stats().waited == 0 {
+            thread::yield_now();
+        }
+        pool.shared.not_made();
+        waits.join().unwrap().unwrap();
+        let stats = pool.stats();
+        assert_eq!((stats.made, stats.taken, stats.refused), (1, 1, 1));
     }
 
     #[test]
