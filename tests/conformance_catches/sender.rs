@@ -88,7 +88,7 @@ impl SendFrames for Sender {
         let result = link.send_frames(&frames, actual);
         match (self.flaw, &result) {
             (Flaw::HangsWithoutPeer, Err(Error::Closed)) => {
-                thread::sleep(Duration::from_millis(1200));
+                thread::sleep(Duration::from_millis(300));
             }
             (Flaw::PanicsWithoutPeer, Err(Error::Closed)) => panic!("scripted: nobody"),
             (Flaw::Reorders, Ok(())) => {
