@@ -127,9 +127,7 @@ impl BufferPool {
                 return match slot {
                     Ok(slot) => Ok(PooledBuffer::taken(slot, len, shared)),
                     Err(error) => {
-                        let mut state = shared.state();
-                        state.made = state.made.saturating_sub(1);
-                        state.refused = state.refused.saturating_add(1);
+                        shared.not_made();
                         Err(error)
                     }
                 };
@@ -205,9 +203,23 @@ impl Shared {
         Ok(slot)
     }
 
+    /// Counts a slot out again that could not be made.
+    fn not_made(&self) {
+        let mut state = self.state();
+        state.made = state.made.saturating_sub(1);
+        state.refused = state.refused.saturating_add(1);
+        // It is for one of those that wait to try now.
+        self.wake_one(state);
+    }
+
     fn take_back(&self, slot: Box<Slot>) {
         let mut state = self.state();
         state.free.push(slot);
+        self.wake_one(state);
+    }
+
+    /// Wakes one call that waits, if there is any: a slot may be had.
+    fn wake_one(&self, state: MutexGuard<'_, State>) {
         let wake = state.waiting > 0;
         drop(state);
         if wake {
@@ -491,6 +503,23 @@ mod tests {
         drop(taken);
         waits.join().unwrap().unwrap();
         assert_eq!(pool.stats().in_use(), 0);
+    }
+
+    #[test]
+    fn a_call_that_waits_tries_itself_when_another_finds_no_memory() {
+        let pool = BufferPool::new(1, usize::MAX);
+        // Another call is about to make the one slot.
+        pool.shared.state().made = 1;
+        let other = pool.clone();
+        let wait = Wait::UpTo(Duration::from_secs(60));
+        let waits = thread::spawn(move || other.take(8, wait).map(drop));
+        while pool.shared.state().waiting == 0 {
+            thread::yield_now();
+        }
+        pool.shared.not_made();
+        assert_eq!(waits.join().unwrap(), Err(PoolError::OutOfMemory));
+        let stats = pool.stats();
+        assert_eq!((stats.made, stats.refused), (0, 2));
     }
 
     #[test]
