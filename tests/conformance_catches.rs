@@ -36,7 +36,9 @@ enum Flaw {
     KeepsBackTheLast,
     HangsWithoutPeer,
     IgnoresCaps,
+    IgnoresForever,
     IgnoresHighWater,
+    IgnoresUpTo,
     KeepsOldFrames,
     KeepsStaleFramesOnFailure,
     LeaksOnClose,
@@ -162,7 +164,9 @@ const CAUGHT: &[(Flaw, Check, &str)] = &[
         Check::ReceiveTimeout,
         "message 0 after a timeout",
     ),
+    (Flaw::IgnoresUpTo, Check::ReceiveTimeout, "asked for"),
     (Flaw::TimesOutEarly, Check::SendTimeout, "asked for"),
+    (Flaw::IgnoresUpTo, Check::SendTimeout, "asked for"),
     (Flaw::TimesOutLate, Check::SendTimeout, "asked for"),
     (
         Flaw::WouldBlockOnSendWhereItTimesOut,
@@ -198,6 +202,7 @@ const CAUGHT: &[(Flaw, Check, &str)] = &[
     ),
     (Flaw::WaitsWhereItIsNotTo, Check::ZeroWait, "back after"),
     (Flaw::NeverWakes, Check::Wakeup, "not done after 4 s"),
+    (Flaw::IgnoresForever, Check::Wakeup, "receiving: timed out"),
     (
         Flaw::IgnoresHighWater,
         Check::BackPressure,
@@ -571,6 +576,10 @@ impl SendFrames for Sender {
                 frames = rest;
                 actual = Wait::Configured;
             }
+            Flaw::IgnoresForever if wait == Wait::Forever => actual = Wait::Configured,
+            Flaw::IgnoresUpTo if wait == Wait::UpTo(wanted) && !wanted.is_zero() => {
+                actual = Wait::Configured;
+            }
             Flaw::TimesOutEarly => actual = Wait::UpTo(wanted * 9 / 10),
             Flaw::TimesOutLate => actual = Wait::UpTo(wanted + Duration::from_millis(150)),
             Flaw::WaitsWhereItIsNotTo => {
@@ -658,6 +667,10 @@ impl Receiver {
         let wanted = longest(wait, self.timeout);
         let mut actual = wait;
         match self.flaw {
+            Flaw::IgnoresForever if wait == Wait::Forever => actual = Wait::Configured,
+            Flaw::IgnoresUpTo if wait == Wait::UpTo(wanted) && !wanted.is_zero() => {
+                actual = Wait::Configured;
+            }
             Flaw::TimesOutEarly => actual = Wait::UpTo(wanted * 9 / 10),
             Flaw::TimesOutLate => actual = Wait::UpTo(wanted + Duration::from_millis(150)),
             Flaw::WaitsWhereItIsNotTo => {
