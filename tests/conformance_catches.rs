@@ -43,6 +43,7 @@ enum Flaw {
     KeepsStaleFramesOnFailure,
     LeaksOnClose,
     LosesItsPlaceOnRestart,
+    LosesWhatArrives,
     MisreportsCaps,
     MiscountsBytes,
     NeverReleasesOwners,
@@ -100,6 +101,11 @@ const CAUGHT: &[(Flaw, Check, &str)] = &[
         Flaw::SendsWhatItRefused,
         Check::Wholeness,
         "differs at byte",
+    ),
+    (
+        Flaw::LosesWhatArrives,
+        Check::Wholeness,
+        "message 1, asked for while it arrives",
     ),
     (
         Flaw::ForgetsEmptyFrames,
@@ -218,7 +224,8 @@ const CAUGHT: &[(Flaw, Check, &str)] = &[
         Check::SlowReader,
         "under way, at a high-water mark of 100",
     ),
-    (Flaw::CrossesPairs, Check::TwoPairs, "pair 0, message"),
+    // In pair 0, or in pair 1 if the other one is done before that starts.
+    (Flaw::CrossesPairs, Check::TwoPairs, ", message "),
     (Flaw::PanicsOnceMoved, Check::MovedEnds, "scripted: moved"),
     (
         Flaw::KeepsBackTheLast,
@@ -697,6 +704,17 @@ impl Receiver {
             }
             (Flaw::WouldBlockWhereItTimesOut, Err(Error::TimedOut)) => {
                 return Err(Error::WouldBlock);
+            }
+            // A large message takes longer to arrive than the call waits, and its first
+            // frames are gone with the call.
+            (Flaw::LosesWhatArrives, Ok(()))
+                if wanted < Duration::from_millis(10) && self.storage.byte_count() > 500_000 =>
+            {
+                self.storage.clear();
+                return Err(match wait {
+                    Wait::Never => Error::WouldBlock,
+                    _ => Error::TimedOut,
+                });
             }
             (Flaw::MisreportsCaps, Err(Error::Cap(_))) => {
                 let mut meter = Caps::new().with_frames(5).meter();

@@ -52,7 +52,8 @@ checks! {
     Order, "order", messages::order;
     /// Messages of 17 large frames, sent through a queue that is full most of the time,
     /// arrive with all frames of one message and none of another. A send that finds no
-    /// room leaves nothing behind.
+    /// room leaves nothing behind, and a receive that gives up while a message arrives
+    /// loses none of it.
     Wholeness, "wholeness", messages::wholeness;
     /// Frames of no bytes arrive as such: alone, first, last, between others, 63 of them.
     EmptyFrames, "empty_frames", messages::empty_frames;
