@@ -98,6 +98,15 @@ fn a_script_drops_fails_and_delays() {
 }
 
 #[test]
+fn a_delay_past_the_end_of_the_clock_is_not_none() {
+    let (mut left, mut right) = loopback::pair();
+    left.script([(0, Fault::Delay(Duration::MAX))]);
+    left.send(&[b"never"]).unwrap();
+    let error = right.try_recv_into(&mut Default::default()).unwrap_err();
+    assert_eq!(error, Error::WouldBlock);
+}
+
+#[test]
 fn what_was_sent_outlives_the_sender() {
     let (mut left, mut right) = loopback::pair();
     left.send(&[b"last words"]).unwrap();
