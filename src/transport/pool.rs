@@ -130,6 +130,9 @@ impl BufferPool {
                         let mut state = shared.state();
                         state.made = state.made.saturating_sub(1);
                         state.refused = state.refused.saturating_add(1);
+                        drop(state);
+                        // Who waits for this slot will not see it come back.
+                        shared.came_back.notify_one();
                         Err(error)
                     }
                 };
@@ -492,6 +495,28 @@ mod tests {
         waits.join().unwrap().unwrap();
         assert_eq!(pool.stats().in_use(), 0);
     }
+
+    #[test]
+    fn nobody_waits_for_a_slot_that_could_not_be_made() {
+        let pool = BufferPool::new(1, usize::MAX - BUFFER_ALIGN);
+        // As if another call were making the one slot.
+        pool.shared.state().made = 1;
+        let other = pool.clone();
+        let waits = thread::spawn(move || other.take(1, Wait::UpTo(LONG)).map(drop));
+        while pool.shared.state().waiting == 0 {
+            thread::yield_now();
+        }
+        pool.shared.state().made = 0;
+        let start = Instant::now();
+        assert_eq!(
+            pool.take(1, Wait::Never).unwrap_err(),
+            PoolError::OutOfMemory
+        );
+        assert_eq!(waits.join().unwrap(), Err(PoolError::OutOfMemory));
+        assert!(start.elapsed() < LONG);
+    }
+
+    const LONG: Duration = Duration::from_secs(30);
 
     #[test]
     fn buffers_outlive_their_pool() {
