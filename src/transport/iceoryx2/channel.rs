@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use ::iceoryx2::node::{Node, NodeBuilder};
 use ::iceoryx2::prelude::{
-    Alignment, Config, FileName, Path as SystemPath, SemanticString, ServiceName,
-    SignalHandlingMode, ipc_threadsafe,
+    Alignment, CallbackProgression, Config, FileName, Path as SystemPath, SemanticString,
+    ServiceName, SignalHandlingMode, ipc_threadsafe,
 };
 use ::iceoryx2::service::port_factory::{event, publish_subscribe};
 
@@ -96,6 +96,20 @@ impl Channel {
     pub(super) fn has_receiver(&self) -> bool {
         use ::iceoryx2::prelude::PortFactory;
         self.messages.dynamic_config().number_of_subscribers() > 0
+    }
+
+    /// Returns whether one of these senders is on it.
+    pub(super) fn has_sender(&self, senders: &[u128]) -> bool {
+        use ::iceoryx2::prelude::PortFactory;
+        if senders.is_empty() {
+            return false;
+        }
+        let mut found = false;
+        self.messages.dynamic_config().list_publishers(|sender| {
+            found |= senders.contains(&sender.publisher_id.value());
+            CallbackProgression::Continue
+        });
+        found
     }
 
     /// Makes a port; the place of one that was killed is free once that is cleaned up after.

@@ -68,6 +68,10 @@
 //! a sender finds room. So nothing sent is lost to a sender that is
 //! gone before the receiver knew of it. On one thread, open the sender first.
 //!
+//! A receiver that has no descriptors or no address space left for the pool of a sender
+//! says so: opening it fails, or, with a sender that comes later, one receive does
+//! ([`Error::Failed`]). Then that sender finds no room until the receiver is opened anew.
+//!
 //! What was sent is received also after the sender was dropped. What the receiver
 //! has not taken when *it* is dropped or killed is lost.
 //!

@@ -228,6 +228,32 @@ fn a_sender_that_comes_later_is_met_at_the_next_receive() {
     }
 }
 
+/// Two maps of it are more than the address space, one is not.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sender_whose_pool_cannot_be_mapped_is_told_of_and_loses_nothing() {
+    let failed = Err(Error::Failed {
+        doing: "connect to a sender",
+    });
+    let huge = channel(1).message_bytes(1 << 46);
+    let mut sender = huge.clone().sender().unwrap();
+    assert_eq!(huge.receiver().map(drop), failed);
+    assert_eq!(sender.try_send(&[b"lost?"]), Err(Error::WouldBlock));
+    drop(sender);
+
+    let channel = channel(1);
+    let mut receiver = channel.clone().receiver().unwrap();
+    let mut small = channel.clone().sender().unwrap();
+    let mut sender = channel.message_bytes(1 << 46).sender().unwrap();
+    let mut message = Message::default();
+    assert_eq!(receiver.recv_frames(&mut message, Wait::Never), failed);
+    assert_eq!(sender.try_send(&[b"lost?"]), Err(Error::WouldBlock));
+    // The others go on.
+    let receiver = thread::spawn(move || copied(&receiver.recv().unwrap()));
+    small.send(&[b"received"]).unwrap();
+    assert_eq!(receiver.join().unwrap(), [b"received"]);
+}
+
 #[test]
 fn senders_come_and_go_and_none_loses_a_message() {
     let channel = channel(4);
