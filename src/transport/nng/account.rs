@@ -2,7 +2,7 @@
 //! left yet.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -146,6 +146,8 @@ impl Connections {
 pub(super) struct Traffic {
     sent: AtomicU64,
     taken: AtomicU64,
+    /// Whether it has messages that were taken and not counted as sent.
+    uncounted: AtomicBool,
 }
 
 impl Traffic {
@@ -170,9 +172,15 @@ impl Traffic {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Says that a socket sends here that does not know where its messages go.
+    pub(super) fn has_uncounted(&self) {
+        self.uncounted.store(true, Ordering::Relaxed);
+    }
+
     /// Tells whether receivers took all that was sent.
     pub(super) fn is_settled(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) >= self.sent.load(Ordering::Relaxed)
+        !self.uncounted.load(Ordering::Relaxed)
+            && self.taken.load(Ordering::Relaxed) >= self.sent.load(Ordering::Relaxed)
     }
 }
 

@@ -41,8 +41,8 @@ pub(super) enum Over {
         outgoing: Arc<Traffic>,
         incoming: Arc<Traffic>,
     },
-    /// Several endpoints, inproc among them.
-    Mixed,
+    /// Several endpoints, inproc among them; to those.
+    Mixed(Vec<Arc<Traffic>>),
     /// Endpoints of the system.
     System,
 }
@@ -59,7 +59,7 @@ impl Lingering {
             Over::Nothing => true,
             _ if self.flow == Flow::Broadcast => self.is_quiet(now),
             Over::Inproc { outgoing, .. } => outgoing.is_settled(),
-            Over::Mixed | Over::System => self.account.is_settled(&self.socket, self.flow),
+            Over::Mixed(_) | Over::System => self.account.is_settled(&self.socket, self.flow),
         }
     }
 

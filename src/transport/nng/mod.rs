@@ -154,7 +154,8 @@
 //!   that breaks loses the messages that it had taken, as it does at any time.
 //! - After a connection broke with a message of a Push or Pair socket under way, nothing
 //!   tells that message from one that is still queued: closing then takes the whole linger
-//!   time. So it does for a socket with an inproc endpoint and others beside it.
+//!   time. So it does for a socket with an inproc endpoint and others beside it,
+//!   and for all that send to the same inproc endpoint as such a one.
 //! - Publish promises nothing; it stays open until no message has left for 100 ms.
 //! - A dropped socket that lingers still holds the endpoints that it listened at. Let the
 //!   receiver listen, where that matters.

@@ -106,6 +106,34 @@ fn a_receiver_that_comes_late_still_gets_what_a_dropped_sender_left() {
 }
 
 #[test]
+fn what_is_sent_beside_a_socket_with_several_endpoints_arrives() {
+    let context = Context::new();
+    let endpoint = inproc();
+    let pull = set_up(context.pull(), Setup::default());
+    let mut pull = pull.listen(&endpoint).unwrap();
+    let push = || {
+        let push = set_up(context.push(), Setup::default());
+        push.dial(&endpoint).unwrap()
+    };
+    // What it sends is taken, and it does not know from which endpoint.
+    let mut other = push();
+    other.dial("tcp://127.0.0.1:9").unwrap();
+    for _ in 0..20 {
+        other.send(&[b"from the other"]).unwrap();
+        pull.recv().unwrap();
+    }
+    other.close(Duration::ZERO);
+    let mut push = push();
+    for number in 0..5_u32 {
+        push.send(&[&number.to_le_bytes()]).unwrap();
+    }
+    drop(push);
+    for number in 0..5 {
+        assert_eq!(number_of(&pull.recv_frames_within(SOON).unwrap()), number);
+    }
+}
+
+#[test]
 fn the_end_of_the_context_waits_for_what_is_left() {
     for endpoint in [ipc(), "tcp://127.0.0.1:0".into()] {
         let (receivers, senders) = (Context::new(), Context::new());
