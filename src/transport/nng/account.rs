@@ -72,6 +72,13 @@ impl Account {
         self.handed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a message that a send handed over when connections had taken `taken`,
+    /// some of those perhaps more than once.
+    pub(super) fn handed_after(&self, taken: u64) {
+        self.handed
+            .store(taken.saturating_add(1), Ordering::Relaxed);
+    }
+
     /// Counts a message that a send handed over as a reply to the connection `pipe`.
     pub(super) fn replied(&self, pipe: c_int) {
         self.handed();

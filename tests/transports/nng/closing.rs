@@ -134,6 +134,33 @@ fn what_is_sent_beside_a_socket_with_several_endpoints_arrives() {
 }
 
 #[test]
+fn a_request_sent_last_arrives_also_after_one_that_was_sent_several_times() {
+    for endpoint in endpoints() {
+        let context = Context::new();
+        let reply = set_up(context.reply(), Setup::default());
+        let mut reply = reply.listen(&endpoint).unwrap();
+        let request = set_up(context.request(), Setup::default());
+        let request = request.resend(Duration::from_millis(50));
+        let mut request = request.dial(reply.endpoint()).unwrap();
+        request.send(&[b"anybody there?"]).unwrap();
+        for _ in 0..3 {
+            reply.recv().unwrap();
+        }
+        reply.send(&[b"yes"]).unwrap();
+        request.recv().unwrap();
+        let tensor = vec![1_u8; 32 << 20];
+        request.send(&[&tensor]).unwrap();
+        drop(request);
+        loop {
+            let question = reply.recv_frames_within(SOON).unwrap();
+            if question.byte_count() == tensor.len() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
 fn the_end_of_the_context_waits_for_what_is_left() {
     for endpoint in [ipc(), "tcp://127.0.0.1:0".into()] {
         let (receivers, senders) = (Context::new(), Context::new());
