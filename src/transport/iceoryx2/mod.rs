@@ -84,7 +84,8 @@
 //! A receive polls for [`spin`](Builder::spin), then sleeps. A sender that finds
 //! the receiver awake makes no system call. Sends that wait for room look for it
 //! every millisecond at least. Timeouts come at most about a millisecond late on a
-//! machine that is not overloaded, and never early. A receiver can also be waited for
+//! machine that is not overloaded, and never early; a send that cleans up after a killed
+//! process, some tens of them. A receiver can also be waited for
 //! together with other things, by its descriptor: [`Receiver::arm`].
 //!
 //! # Crashes

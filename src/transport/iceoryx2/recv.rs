@@ -96,7 +96,7 @@ impl Receiver {
                 return Err(UNREACHED);
             }
             tries_left = tries_left.saturating_sub(1);
-            channel.clean_up(Duration::from_secs(1))?;
+            channel.clean_up(Duration::from_secs(1), Duration::MAX)?;
         }
         Ok(Self {
             inlet: Arc::new(Inlet {

@@ -228,7 +228,8 @@ impl Sender {
                 nap = nap.saturating_mul(2).min(LONGEST_NAP);
             }
             if cleaned.elapsed() >= CLEAN_UP_EVERY {
-                self.call(|sender| sender.channel.clean_up(Duration::ZERO))??;
+                let left = deadline.remaining()?;
+                self.call(|sender| sender.channel.clean_up(Duration::ZERO, left))??;
                 cleaned = Instant::now();
             }
             // A receiver that is gone gives its places back.
@@ -304,8 +305,9 @@ impl fmt::Debug for Sender {
     }
 }
 
-/// Past this iceoryx2's own sums would overflow; the system gives up long before.
-const LARGEST_POOL: usize = usize::MAX >> 2;
+/// More has no place in the address space beside what else is there; and iceoryx2 leaves the
+/// file of a pool that it could not map.
+const LARGEST_POOL: usize = usize::MAX >> if usize::BITS == 64 { 18 } else { 2 };
 
 /// How long a nap is that a sender takes while there is no room: twice the last one.
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
