@@ -34,6 +34,15 @@ async fn waiting_takes_no_thread_for_each_transport() {
     let (left, right): (Vec<_>, Vec<_>) = (0..20).map(|_| loopback::pair()).unzip();
     assert_no_thread_each(right).await;
     drop(left);
+    #[cfg(feature = "iceoryx2")]
+    {
+        let receiver = |number| {
+            let name = format!("async threads/{}/{number}", std::process::id());
+            let channel = tensorwire::transport::iceoryx2::Builder::new(&name);
+            channel.receiver().unwrap()
+        };
+        assert_no_thread_each((0..20).map(receiver).collect()).await;
+    }
     #[cfg(feature = "zmq")]
     {
         let context = tensorwire::transport::zmq::Context::new();

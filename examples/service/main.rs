@@ -3,8 +3,8 @@
 //! ```text
 //!  clients (DEALER) ---tcp---> ROUTER --+
 //!                                       +--> select! --> scale --> answer, by envelope
-//!  batch jobs (PUSH) --ipc---> PULL ----+         ^
-//!                                                 +--- ctrl-c, or --requests answered
+//!  batch jobs (PUSH) --tcp---> PULL ----+         ^
+//!                                                 +--- ctrl-c, or all clients served
 //! ```
 //!
 //! ```sh
@@ -114,16 +114,19 @@ impl Service {
                 }
             }
         }
-        while self
-            .clients
-            .recv_frames(&mut request, Wait::Never)
-            .await
-            .is_ok()
-        {
-            self.answer(&request).await?;
+        loop {
+            match self.clients.recv_frames(&mut request, Wait::Never).await {
+                Ok(()) => self.answer(&request).await?,
+                Err(error) if error.kind().is_wait() => break,
+                Err(error) => passed_over(error)?,
+            }
         }
-        while self.jobs.recv_frames(&mut job, Wait::Never).await.is_ok() {
-            self.take(&job);
+        loop {
+            match self.jobs.recv_frames(&mut job, Wait::Never).await {
+                Ok(()) => self.take(&job),
+                Err(error) if error.kind().is_wait() => break,
+                Err(error) => passed_over(error)?,
+            }
         }
         Ok(self)
     }

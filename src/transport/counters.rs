@@ -22,7 +22,7 @@ pub struct Counters {
     /// Sends that found no room within their time. A future counts each time that it
     /// tries.
     pub queue_full: u64,
-    /// Messages known to be lost otherwise: cut by a lost connection, or by the
+    /// Messages known to be lost: cut by a lost connection, or by the
     /// transport's own rules (a publisher whose subscriber has no room).
     pub dropped: u64,
     /// Received messages refused for [`Caps::frame_bytes`](super::Caps::frame_bytes).

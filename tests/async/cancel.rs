@@ -128,11 +128,7 @@ fn sends_that_are_dropped_are_all_or_nothing<L: Link>() {
         }
         let last = u32::MAX.to_le_bytes();
         tx.send(&[&last, &payload(last[0])]).await.unwrap();
-        assert_eq!(
-            receiver.await.unwrap(),
-            sent,
-            "{}, {dropped} dropped",
-            L::NAME
-        );
+        assert!(dropped > 10, "{}: {dropped} dropped", L::NAME);
+        assert_eq!(receiver.await.unwrap(), sent, "{}", L::NAME);
     });
 }

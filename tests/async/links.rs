@@ -1,5 +1,10 @@
 //! The links that the tests run over.
 
+#[cfg(feature = "iceoryx2")]
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[cfg(feature = "iceoryx2")]
+use tensorwire::transport::iceoryx2;
 use tensorwire::transport::loopback;
 
 use crate::Link;
@@ -15,6 +20,27 @@ impl Link for InMemory {
     fn open(high_water: u32) -> (Self::Tx, Self::Rx) {
         let options = loopback::Options::new().with_high_water(high_water as usize);
         options.pair()
+    }
+}
+
+#[cfg(feature = "iceoryx2")]
+pub(crate) struct SharedMemory;
+
+#[cfg(feature = "iceoryx2")]
+impl Link for SharedMemory {
+    type Tx = iceoryx2::Sender;
+    type Rx = iceoryx2::Receiver;
+
+    const NAME: &'static str = "iceoryx2";
+
+    fn open(high_water: u32) -> (Self::Tx, Self::Rx) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("async/{}/{number}", std::process::id());
+        let channel = iceoryx2::Builder::new(&name).depth(high_water as usize);
+        // Known to the receiver from the first.
+        let sender = channel.clone().sender().unwrap();
+        (sender, channel.receiver().unwrap())
     }
 }
 
@@ -59,9 +85,9 @@ pub(crate) mod zmq {
         fn open(high_water: u32) -> (Self::Tx, Self::Rx) {
             static NEXT: AtomicU32 = AtomicU32::new(0);
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let file = format!("tensorwire-async-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(file);
-            push_pull(&format!("ipc://{}", path.display()), high_water)
+            // An abstract name, of which no file is left.
+            let endpoint = format!("ipc://@tensorwire-async-{}-{number}", std::process::id());
+            push_pull(&endpoint, high_water)
         }
     }
 
@@ -104,6 +130,12 @@ macro_rules! over_each_link {
             #[test]
             fn over_loopback() {
                 super::$test::<crate::links::InMemory>();
+            }
+
+            #[cfg(feature = "iceoryx2")]
+            #[test]
+            fn over_iceoryx2() {
+                super::$test::<crate::links::SharedMemory>();
             }
 
             #[cfg(feature = "zmq")]

@@ -15,8 +15,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One direction of a transport, for tests that run over all.
 pub(crate) trait Link {
-    type Tx: SendFrames + Readiness<Registration: Send> + Send + 'static;
-    type Rx: RecvFrames<Message: Send> + Readiness<Registration: Send> + Send + 'static;
+    type Tx: SendFrames + Readiness + Send + 'static;
+    type Rx: RecvFrames<Message: Send> + Readiness + Send + 'static;
 
     const NAME: &'static str;
 

@@ -1,46 +1,76 @@
-//! Shared memory.
+//! Shared memory, over iceoryx2.
 
 use std::error::Error;
-use std::process;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+#[cfg(feature = "tokio")]
+use std::task::{self, Poll};
+#[cfg(feature = "tokio")]
+use std::{io, time::Duration};
 
 use tensorwire::transport::conformance::{Backend, Setup};
-use tensorwire::transport::iceoryx2::{Builder, MAX_DEPTH, Receiver, Sender};
+use tensorwire::transport::iceoryx2::{Builder, Error as ShmError, Message, Receiver, Sender};
+#[cfg(feature = "tokio")]
+use tensorwire::transport::tokio::{Direction, Readiness};
 use tensorwire::transport::{Counters, Observed, Part, RecvFrames, SendFrames, Wait};
 
 use crate::{Planned, plan};
 
 pub(crate) fn backends() -> Vec<Planned> {
-    vec![plan(SharedMemory)]
+    vec![
+        plan(SharedMemory::new("iceoryx2")),
+        #[cfg(feature = "tokio")]
+        crate::awaited::plan_awaited(SharedMemory::new("iceoryx2")),
+    ]
 }
 
-struct SharedMemory;
+/// Channels in a directory of their own, which is removed in the end.
+struct SharedMemory {
+    name: &'static str,
+    directory: PathBuf,
+    next: AtomicU32,
+}
 
-/// One end, and how to open another one like it.
+impl SharedMemory {
+    fn new(name: &'static str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = format!("tensorwire-conformance-{}-shm{number}", std::process::id());
+        Self {
+            name,
+            directory: std::env::temp_dir().join(directory),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    fn channel(&self, name: &str, setup: &Setup) -> Result<Builder, Box<dyn Error + Send + Sync>> {
+        let caps = setup.caps();
+        // Places for what the caps allow, with its table and padding, and for what the
+        // checks send that is over the caps: so that it is the receiver who refuses it.
+        let table = caps.frames().saturating_mul(16 + 63);
+        let place = caps.message_bytes().saturating_add(table);
+        Ok(Builder::new(name)
+            .directory(&self.directory)
+            .caps(caps)
+            .depth(usize::try_from(setup.high_water())?)
+            .message_bytes(place.saturating_add(100_000))
+            .recv_timeout(Some(setup.timeout()))
+            .send_timeout(Some(setup.timeout())))
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // It need not be there.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// An end, and the name of its channel.
 struct End<T> {
-    end: T,
-    builder: Builder,
-}
-
-impl<T: SendFrames> SendFrames for End<T> {
-    type SendError = T::SendError;
-
-    fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), T::SendError> {
-        self.end.send_frames(frames, wait)
-    }
-
-    fn send_parts(&mut self, parts: &mut Vec<Part<'_>>, wait: Wait) -> Result<(), T::SendError> {
-        self.end.send_parts(parts, wait)
-    }
-}
-
-impl<T: RecvFrames> RecvFrames for End<T> {
-    type Message = T::Message;
-    type RecvError = T::RecvError;
-
-    fn recv_frames(&mut self, message: &mut T::Message, wait: Wait) -> Result<(), T::RecvError> {
-        self.end.recv_frames(message, wait)
-    }
+    transport: T,
+    name: String,
 }
 
 impl Backend for SharedMemory {
@@ -48,65 +78,94 @@ impl Backend for SharedMemory {
     type Receiver = End<Receiver>;
 
     fn name(&self) -> &str {
-        "iceoryx2"
+        self.name
     }
 
     fn open(
         &self,
         setup: &Setup,
     ) -> Result<(End<Sender>, End<Receiver>), Box<dyn Error + Send + Sync>> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Room for what the caps admit and, so that they have something to refuse, for
-        // more; with an entry of the table and padding for each frame.
-        let frames = setup.caps().frames().max(64);
-        let bytes = setup.caps().message_bytes().max(1 << 18);
-        let builder = Builder::new(&format!("conformance/{}/{number}", process::id()))
-            .caps(setup.caps())
-            .depth(usize::try_from(setup.high_water())?.min(MAX_DEPTH))
-            .message_bytes(bytes + frames * 128 + 4096)
-            .send_timeout(Some(setup.timeout()))
-            .recv_timeout(Some(setup.timeout()));
-        let sender = builder.clone().sender()?;
-        let receiver = builder.clone().receiver()?;
+        let name = format!("channel {}", self.next.fetch_add(1, Ordering::Relaxed));
+        let channel = self.channel(&name, setup)?;
+        // Known to the receiver from the first: checks use both ends on one thread.
         let sender = End {
-            end: sender,
-            builder: builder.clone(),
+            transport: channel.clone().sender()?,
+            name: name.clone(),
         };
-        let receiver = End {
-            end: receiver,
-            builder,
-        };
-        Ok((sender, receiver))
+        let transport = channel.receiver()?;
+        Ok((sender, End { transport, name }))
     }
 
     fn restart_receiver(
         &self,
         receiver: End<Receiver>,
-        _: &Setup,
+        setup: &Setup,
     ) -> Result<Option<End<Receiver>>, Box<dyn Error + Send + Sync>> {
-        let End { end, builder } = receiver;
-        drop(end);
-        let end = builder.clone().receiver()?;
-        Ok(Some(End { end, builder }))
+        let End { transport, name } = receiver;
+        drop(transport);
+        let transport = self.channel(&name, setup)?.receiver()?;
+        Ok(Some(End { transport, name }))
     }
 
     fn restart_sender(
         &self,
         sender: End<Sender>,
-        _: &Setup,
+        setup: &Setup,
     ) -> Result<Option<End<Sender>>, Box<dyn Error + Send + Sync>> {
-        let End { end, builder } = sender;
-        drop(end);
-        let end = builder.clone().sender()?;
-        Ok(Some(End { end, builder }))
+        let End { transport, name } = sender;
+        drop(transport);
+        let transport = self.channel(&name, setup)?.sender()?;
+        Ok(Some(End { transport, name }))
     }
 
     fn sender_counters(&self, sender: &End<Sender>) -> Option<Counters> {
-        Some(sender.end.counters())
+        Some(sender.transport.counters())
     }
 
     fn receiver_counters(&self, receiver: &End<Receiver>) -> Option<Counters> {
-        Some(receiver.end.counters())
+        Some(receiver.transport.counters())
+    }
+}
+
+impl SendFrames for End<Sender> {
+    type SendError = ShmError;
+
+    fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), ShmError> {
+        self.transport.send_frames(frames, wait)
+    }
+
+    fn send_parts(&mut self, parts: &mut Vec<Part<'_>>, wait: Wait) -> Result<(), ShmError> {
+        self.transport.send_parts(parts, wait)
+    }
+}
+
+impl RecvFrames for End<Receiver> {
+    type Message = Message;
+    type RecvError = ShmError;
+
+    fn recv_frames(&mut self, message: &mut Message, wait: Wait) -> Result<(), ShmError> {
+        self.transport.recv_frames(message, wait)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl<T: Readiness> Readiness for End<T> {
+    type Registration = T::Registration;
+
+    fn register(&mut self) -> io::Result<T::Registration> {
+        self.transport.register()
+    }
+
+    fn poll_ready(
+        &mut self,
+        registration: &mut T::Registration,
+        direction: Direction,
+        cx: &mut task::Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.transport.poll_ready(registration, direction, cx)
+    }
+
+    fn timeout(&self, direction: Direction) -> Option<Duration> {
+        self.transport.timeout(direction)
     }
 }

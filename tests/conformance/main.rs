@@ -65,9 +65,10 @@ fn main() -> ExitCode {
         .map(String::as_str)
         .filter(|word| !word.starts_with('-'))
         .collect();
-    let scale = match arguments.iter().any(|argument| argument == "--full") {
-        true => Scale::Full,
-        false => Scale::Quick,
+    let scale = if arguments.iter().any(|argument| argument == "--full") {
+        Scale::Full
+    } else {
+        Scale::Quick
     };
     let start = Instant::now();
     let planned: VecDeque<_> = backends.into_iter().enumerate().collect();

@@ -24,7 +24,7 @@ pub(crate) fn backends() -> Vec<Planned> {
     let tcp = || push_pull("nng push/pull, tcp", Place::Tcp);
     let pair = Some((
         Check::SenderRestart,
-        "a PAIR socket turns away who comes while the one before has messages left",
+        "a PAIR socket that has a peer turns away who dials, and with it what it sent",
     ));
     vec![
         plan(inproc()),

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW, DEFAULT_LINGER, Error};
 use tensorwire::transport::{BufferPool, Frames, Part, PooledBuffer, RecvFrames, SendFrames, Wait};
 
+use crate::counted::{Counted, assert_drops};
 use crate::counting;
-use crate::{Counted, PATIENCE, assert_drops, copied, push_pull};
+use crate::{PATIENCE, copied, push_pull};
 
 #[test]
 fn over_inproc_the_frame_received_is_the_buffer_sent() {

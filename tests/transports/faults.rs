@@ -17,7 +17,7 @@ use tensorwire::transport::{
 };
 
 use crate::copied;
-use crate::owned::Counted;
+use crate::counted::Counted;
 
 #[test]
 fn frames_lie_where_they_are_shifted_to() {

@@ -3,6 +3,8 @@
 #![cfg(feature = "std")]
 
 mod contract;
+#[path = "../common/counted.rs"]
+mod counted;
 mod faults;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx2;

@@ -1,63 +1,16 @@
-//! Owners that count their drops. The conformance suite has the checks of them.
+//! Owners are dropped once, for builds without the conformance suite, which has this
+//! check and others of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicUsize;
 
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
 
-use crate::{Link, PATIENCE, Setup, copied, over_each_link};
+use crate::counted::{Counted, assert_drops};
+use crate::{Link, Setup, copied, over_each_link};
 
 over_each_link! {
     owners_are_released_once_when_delivered
-}
-
-/// An owner that counts its drops, and may panic in them.
-pub(crate) struct Counted {
-    bytes: Vec<u8>,
-    drops: Arc<AtomicUsize>,
-    panics: bool,
-}
-
-impl Counted {
-    pub(crate) fn new(len: usize, drops: &Arc<AtomicUsize>) -> Self {
-        Self {
-            bytes: vec![0x5a; len],
-            drops: drops.clone(),
-            panics: false,
-        }
-    }
-
-    /// The same, and then its drop panics.
-    pub(crate) fn panicking(len: usize, drops: &Arc<AtomicUsize>) -> Self {
-        let mut owner = Self::new(len, drops);
-        owner.panics = true;
-        owner
-    }
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.drops.fetch_add(1, Ordering::SeqCst);
-        assert!(!self.panics, "scripted: an owner panics in its drop");
-    }
-}
-
-/// Waits for `drops` to reach `expected`, and a little longer for more.
-pub(crate) fn assert_drops(drops: &AtomicUsize, expected: usize, name: &str) {
-    let start = Instant::now();
-    while drops.load(Ordering::SeqCst) < expected && start.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(1));
-    }
-    thread::sleep(Duration::from_millis(5));
-    assert_eq!(drops.load(Ordering::SeqCst), expected, "{name}");
 }
 
 /// Below and above what is copied.

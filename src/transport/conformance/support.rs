@@ -302,5 +302,11 @@ pub(super) fn filler() -> Vec<u8> {
     pattern(0, 1, 4 << 20)
 }
 
+/// How often something is timed.
+pub(super) const TRIES: usize = 5;
+
+/// How late the fastest of [`TRIES`] may be, on a machine with other things to do.
+pub(super) const TOLERANCE: Duration = Duration::from_millis(100);
+
 /// Many more large messages than any high-water mark of a check that fills.
 const MOST_TO_FILL: u32 = 100;

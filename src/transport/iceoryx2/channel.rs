@@ -139,10 +139,11 @@ impl Channel {
         let start = Instant::now();
         guard(|| {
             Node::<ipc_threadsafe::Service>::list(self.node.config(), |node| {
-                if let NodeState::Dead(node) = node {
-                    // What one call cannot remove is left to the next.
-                    node.blocking_remove_stale_resources(wait).ok();
-                }
+                let NodeState::Dead(node) = node else {
+                    return CallbackProgression::Continue;
+                };
+                // What one call cannot remove is left to the next.
+                node.blocking_remove_stale_resources(wait).ok();
                 match start.elapsed() < time {
                     true => CallbackProgression::Continue,
                     false => CallbackProgression::Stop,
@@ -191,12 +192,15 @@ fn patiently<T>(
 
 /// Makes iceoryx2's configuration: ours alone, whatever files of its own lie about.
 fn config(directory: Option<&Path>) -> Result<Config, Error> {
-    let directory = secure(directory)?;
+    let user = user()?;
+    let directory = secure(directory, user)?;
     let path = |_| Error::Directory(DirectoryFault::Path);
     let root = SystemPath::new(directory.as_os_str().as_bytes()).map_err(path)?;
     let mut config = Config::default();
     config.global.set_root_path(&root);
-    config.global.prefix = FileName::new(b"tw_").map_err(path)?;
+    // All directories share a counter of nodes; users do not.
+    let prefix = format!("tw_{user}_");
+    config.global.prefix = FileName::new(prefix.as_bytes()).map_err(path)?;
     config.global.node.cleanup_dead_nodes_on_destruction = false;
     // A sender that left with messages unread counts as long as they are.
     config
@@ -207,9 +211,7 @@ fn config(directory: Option<&Path>) -> Result<Config, Error> {
 }
 
 /// Returns the directory, made if it was not there, if no other user can get at it.
-fn secure(directory: Option<&Path>) -> Result<PathBuf, Error> {
-    let inaccessible = |_: io::Error| Error::Directory(DirectoryFault::Inaccessible);
-    let user = fs::metadata("/proc/self").map_err(inaccessible)?.uid();
+fn secure(directory: Option<&Path>, user: u32) -> Result<PathBuf, Error> {
     let directory = match directory {
         // Without a slash or a dot at the end, which would follow a link.
         Some(directory) => directory.components().collect(),
@@ -234,6 +236,16 @@ fn secure(directory: Option<&Path>) -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
+/// Returns the number of the user.
+fn user() -> Result<u32, Error> {
+    let process = fs::metadata("/proc/self").map_err(inaccessible)?;
+    Ok(process.uid())
+}
+
+fn inaccessible(_: io::Error) -> Error {
+    Error::Directory(DirectoryFault::Inaccessible)
+}
+
 /// Each end is a node; some more are on their way in or out.
 const MAX_NODES: usize = 128;
 
@@ -247,3 +259,11 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(3);
 const ALONE: Duration = Duration::from_micros(3);
 
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
+
+/// A receiver that sleeps looks again after this: a sender may have died between sending
+/// and waking.
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// How often a sender that waits looks for dead processes, which costs as much as
+/// twenty naps.
+pub(super) const CLEAN_UP_EVERY: Duration = Duration::from_millis(100);

@@ -66,7 +66,8 @@
 //! for one. A receiver knows all senders that were there when it was opened; it
 //! gets to know later ones when it receives, and only then the first send of such
 //! a sender finds room. So nothing sent is lost to a sender that is
-//! gone before the receiver knew of it. On one thread, open the sender first.
+//! gone before the receiver knew of it. On one thread, open the sender first, or receive
+//! once, in vain if need be, between opening it and sending.
 //!
 //! A receiver that has no descriptors or no address space left for the pool of a sender
 //! says so: opening it fails, or, with a sender that comes later, one receive does
@@ -98,8 +99,11 @@
 //!
 //! # Who is trusted
 //!
-//! All files belong to their owner alone (mode 0600, in a directory of mode 0700),
-//! so that the ends of a channel are processes of one user. The receiver maps the
+//! All files of a channel belong to their owner alone (mode 0600, in a directory of mode
+//! 0700), so that the ends of a channel are processes of one user. One other file, which
+//! stays in `/dev/shm`, is open to all: there iceoryx2 counts the ends that were
+//! opened. Nothing that is sent depends on it; who spoils it can keep
+//! ends from being opened. The receiver maps the
 //! pool for reading only, and trusts no byte of a message: header and table of the bundle
 //! are copied, and checked on the copy; so is the first frame, the metadata,
 //! up to [`METADATA_COPY`] bytes. What was checked cannot change any more. A writer
@@ -117,6 +121,8 @@ mod channel;
 mod error;
 mod loan;
 mod message;
+#[cfg(feature = "tokio")]
+mod readiness;
 mod recv;
 mod send;
 
@@ -127,6 +133,8 @@ pub use builder::Builder;
 pub use error::{DirectoryFault, Error};
 pub use loan::Lent;
 pub use message::Message;
+#[cfg(feature = "tokio")]
+pub use readiness::{Naps, Wakes};
 pub use recv::Receiver;
 pub use send::Sender;
 

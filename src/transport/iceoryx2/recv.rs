@@ -23,7 +23,7 @@ use ::iceoryx2::prelude::{FileDescriptorBased, ipc_threadsafe};
 use ::iceoryx2::sample::Sample;
 
 use super::builder::Options;
-use super::channel::{BLOCK, Channel, guard, pause};
+use super::channel::{BLOCK, Channel, LONGEST_SLEEP, guard, pause};
 use super::{Error, Message};
 use crate::bundle::{ENTRY_LEN, HEADER_LEN, Index};
 use crate::transport::deadline::Deadline;
@@ -33,13 +33,18 @@ use crate::transport::{Counters, Frames, Observed, Recorder, RecvFrames, Wait};
 ///
 /// It is used by one thread at a time and may be moved to another.
 pub struct Receiver {
+    /// What lay behind the last message; dropped before the inlet.
+    ahead: Option<Taken>,
     inlet: Arc<Inlet>,
-    options: Options,
+    pub(super) options: Options,
     /// The private copy of header and table.
     prefix: Vec<u8>,
     recorder: Recorder,
     broken: bool,
 }
+
+/// A sample that was taken from its sender's queue.
+struct Taken(Sample<ipc_threadsafe::Service, [[u8; BLOCK]], ()>);
 
 /// What lives as long as the receiver and all messages it gave out. The fields are
 /// dropped in this order.
@@ -99,6 +104,7 @@ impl Receiver {
             channel.clean_up(Duration::from_secs(1), Duration::MAX)?;
         }
         Ok(Self {
+            ahead: None,
             inlet: Arc::new(Inlet {
                 subscriber,
                 listener,
@@ -129,39 +135,44 @@ impl Receiver {
 
     /// Receives a message if one is there.
     fn look(&mut self, message: &mut Message) -> Result<bool, Error> {
+        let ahead = self.ahead.take();
+        let Some(Taken(sample)) = ahead.map_or_else(|| self.next(), |taken| Ok(Some(taken)))?
+        else {
+            let missing = self.inlet.unreached.take();
+            return match self.call(|inlet| inlet.channel.has_sender(&missing))? {
+                true => Err(UNREACHED),
+                false => Ok(false),
+            };
+        };
+        // The length lies in shared memory too: this is the one time that it is read.
+        let blocks = sample.payload();
+        let (data, len) = (blocks.as_ptr(), blocks.len());
+        // SAFETY: `slice::from_raw_parts` asks four things.
+        // - The address and length are those of a slice, the payload's.
+        // - The bytes are initialized: the system hands shared memory out filled with
+        //   zeros, and any byte that was written since is one.
+        // - They live as long as `sample`, which `take` either keeps beside what it
+        //   makes of them or drops after its last look at them. That nobody writes to them is what
+        //   the sender is trusted for; see the module's docs.
+        // - They are at most `isize::MAX` bytes: they are a slice's.
+        let body = unsafe { slice::from_raw_parts(data, len) }.as_flattened();
+        self.take(sample, body, message).map(|()| true)
+    }
+
+    /// Takes the next sample that is more than a greeting, if one is there.
+    fn next(&mut self) -> Result<Option<Taken>, Error> {
         // Bounded, for the sake of a sender that does nothing but greet.
         for _ in 0..MAX_GREETINGS {
-            let sample = match self.call(|inlet| inlet.subscriber.receive())? {
-                Ok(Some(sample)) => sample,
+            match self.call(|inlet| inlet.subscriber.receive())? {
+                // A sample of nothing is how a sender makes itself known.
+                Ok(Some(sample)) if sample.payload().is_empty() => {}
+                Ok(Some(sample)) => return Ok(Some(Taken(sample))),
                 // With all that a sender can have under way kept by the user, nothing comes.
-                Ok(None) | Err(ReceiveError::ExceedsMaxBorrows) => {
-                    let missing = self.inlet.unreached.take();
-                    return match self.call(|inlet| inlet.channel.has_sender(&missing))? {
-                        true => Err(UNREACHED),
-                        false => Ok(false),
-                    };
-                }
+                Ok(None) | Err(ReceiveError::ExceedsMaxBorrows) => return Ok(None),
                 Err(ReceiveError::ConnectionFailure(_)) => return Err(UNREACHED),
-            };
-            // The length lies in shared memory too: this is the one time that it is read.
-            let blocks = sample.payload();
-            let (data, len) = (blocks.as_ptr(), blocks.len());
-            // A sample of nothing is how a sender makes itself known.
-            if len == 0 {
-                continue;
             }
-            // SAFETY: `slice::from_raw_parts` asks four things.
-            // - The address and length are those of a slice, the payload's.
-            // - The bytes are initialized: the system hands shared memory out filled with
-            //   zeros, and any byte that was written since is one.
-            // - They live as long as `sample`, which `take` either keeps beside what it
-            //   makes of them or drops after its last look at them. That nobody writes to them is what
-            //   the sender is trusted for; see the module's docs.
-            // - They are at most `isize::MAX` bytes: they are a slice's.
-            let body = unsafe { slice::from_raw_parts(data, len) }.as_flattened();
-            return self.take(sample, body, message).map(|()| true);
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Makes a message of `sample`, whose bytes are `body`.
@@ -210,6 +221,13 @@ impl Receiver {
     /// Waits for a message, first awake and then asleep.
     fn wait(&mut self, message: &mut Message, wait: Wait) -> Result<(), Error> {
         if self.look(message)? {
+            // A sender that greeted behind what lay there is known now: on one thread
+            // no other receive may come before it sends. Who has to poll for each
+            // message, and is in a hurry, does not get here.
+            if self.ahead.is_none() {
+                // A failure does not undo what was received. It is met again.
+                self.ahead = self.next().unwrap_or(None);
+            }
             return Ok(());
         }
         let deadline = Deadline::new(wait, self.options.recv_timeout);
@@ -345,6 +363,3 @@ const MAX_GREETINGS: u8 = 64;
 const TICK: Duration = Duration::from_millis(9);
 
 const NAP: Duration = Duration::from_micros(100);
-
-/// A sleeper looks again after this: a sender may have died between sending and waking.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);

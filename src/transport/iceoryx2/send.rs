@@ -16,7 +16,7 @@ use ::iceoryx2::port::update_connections::UpdateConnections;
 use ::iceoryx2::prelude::{AllocationStrategy, BackpressureStrategy, ipc_threadsafe};
 
 use super::builder::Options;
-use super::channel::{BLOCK, Channel, guard, pause};
+use super::channel::{BLOCK, CLEAN_UP_EVERY, Channel, guard, pause};
 use super::loan::{Place, Room};
 use super::{Error, Lent};
 use crate::bundle;
@@ -31,7 +31,7 @@ pub struct Sender {
     publisher: Publisher<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
     notifier: Notifier<ipc_threadsafe::Service>,
     channel: Channel,
-    options: Options,
+    pub(super) options: Options,
     meeting: Meeting,
     /// The lengths of the frames of the message being written.
     pub(super) lengths: Vec<usize>,
@@ -91,7 +91,7 @@ impl Sender {
         } else {
             Meeting::Done
         };
-        Ok(Self {
+        let mut sender = Self {
             publisher,
             notifier,
             channel,
@@ -100,7 +100,10 @@ impl Sender {
             lengths: Vec::new(),
             recorder: Recorder::new("iceoryx2"),
             broken: false,
-        })
+        };
+        // The sooner it is sent, the fewer sends have to wait for it to be back.
+        sender.meet()?;
+        Ok(sender)
     }
 
     /// Returns whether the channel has a receiver.
@@ -214,6 +217,11 @@ impl Sender {
         if let Some(done) = attempt(self)? {
             return Ok(done);
         }
+        // Those who never wait find out too that a receiver is gone.
+        self.reconnect()?;
+        if let Some(done) = attempt(self)? {
+            return Ok(done);
+        }
         let deadline = Deadline::new(wait, self.options.send_timeout);
         let start = Instant::now();
         let mut cleaned = start;
@@ -229,16 +237,27 @@ impl Sender {
             }
             if cleaned.elapsed() >= CLEAN_UP_EVERY {
                 let left = deadline.remaining()?;
-                self.call(|sender| sender.channel.clean_up(Duration::ZERO, left))??;
+                self.clean_up(left)?;
                 cleaned = Instant::now();
             }
-            // A receiver that is gone gives its places back.
-            self.call(|sender| sender.publisher.update_connections())?
-                .ok();
+            self.reconnect()?;
             if let Some(done) = attempt(self)? {
                 return Ok(done);
             }
         }
+    }
+
+    /// Takes note of receivers that came or went; one that is gone gives its places back.
+    fn reconnect(&mut self) -> Result<(), Error> {
+        // A failure shows in the lack of room.
+        self.call(|sender| sender.publisher.update_connections())?
+            .ok();
+        Ok(())
+    }
+
+    /// Removes what dead processes left behind, and starts on no further one after `time`.
+    pub(super) fn clean_up(&mut self, time: Duration) -> Result<(), Error> {
+        self.call(|sender| sender.channel.clean_up(Duration::ZERO, time))?
     }
 
     /// Calls into iceoryx2, unless that ended in a panic before.
@@ -305,14 +324,13 @@ impl fmt::Debug for Sender {
     }
 }
 
-/// More has no place in the address space beside what else is there; and iceoryx2 leaves the
-/// file of a pool that it could not map.
-const LARGEST_POOL: usize = usize::MAX >> if usize::BITS == 64 { 18 } else { 2 };
+/// More than any host has. The system would refuse to map a pool of more, and iceoryx2
+/// would leave it behind.
+const LARGEST_POOL: usize = match usize::BITS {
+    64 => 1 << 44,
+    _ => 1 << 30,
+};
 
 /// How long a nap is that a sender takes while there is no room: twice the last one.
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
-
-/// How often a sender that waits looks for dead processes, which costs as much as
-/// twenty naps.
-const CLEAN_UP_EVERY: Duration = Duration::from_millis(100);

@@ -30,9 +30,12 @@ struct State {
     closed: bool,
     queued: VecDeque<Queued>,
     spares: Vec<Message>,
-    /// The tasks that wait for a message and for room.
+    /// The task that waits for a message.
     #[cfg(feature = "tokio")]
-    tasks: [Option<Waker>; 2],
+    receiving: Option<Waker>,
+    /// The task that waits for room.
+    #[cfg(feature = "tokio")]
+    sending: Option<Waker>,
 }
 
 #[derive(Debug)]
@@ -136,8 +139,8 @@ impl Queue {
         self.lock().keep(message, self.high_water);
     }
 
-    /// Has `task` woken at the next change, unless there is a message or the queue is
-    /// closed: then this is zero. A message that is not due yet is there later.
+    /// Returns how long it takes until there is a message or the end of them: zero if
+    /// there is. `None` is until the next change, at which `task` is woken.
     #[cfg(feature = "tokio")]
     pub(super) fn time_to_message(&self, task: &Waker) -> Option<Duration> {
         let mut state = self.lock();
@@ -146,7 +149,7 @@ impl Queue {
             Some(_) => Duration::ZERO,
             None if state.closed => Duration::ZERO,
             None => {
-                state.tasks[0] = Some(task.clone());
+                state.receiving = Some(task.clone());
                 return None;
             }
         };
@@ -161,7 +164,7 @@ impl Queue {
         if state.closed || state.queued.len() < self.high_water {
             return true;
         }
-        state.tasks[1] = Some(task.clone());
+        state.sending = Some(task.clone());
         false
     }
 
@@ -170,7 +173,7 @@ impl Queue {
         #[cfg(feature = "tokio")]
         let tasks = {
             let mut state = state;
-            mem::take(&mut state.tasks)
+            [state.receiving.take(), state.sending.take()]
         };
         #[cfg(not(feature = "tokio"))]
         drop(state);

@@ -1,6 +1,5 @@
 //! What tokio needs of an end.
 
-use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
@@ -35,9 +34,10 @@ impl Readiness for Loopback {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         if direction == Direction::Send {
-            return match self.outgoing.has_room(cx.waker()) {
-                true => Poll::Ready(Ok(())),
-                false => Poll::Pending,
+            return if self.outgoing.has_room(cx.waker()) {
+                Poll::Ready(Ok(()))
+            } else {
+                Poll::Pending
             };
         }
         match self.incoming.time_to_message(cx.waker()) {

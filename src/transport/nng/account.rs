@@ -109,6 +109,11 @@ impl Account {
         connections.taken(socket) >= self.handed.load(Ordering::Relaxed)
     }
 
+    /// Returns how many connections there are.
+    pub(super) fn live(&self) -> usize {
+        self.connections().live.len()
+    }
+
     /// Returns how many messages connections have taken so far.
     pub(super) fn taken(&self, socket: &Socket) -> u64 {
         self.connections().taken(socket)

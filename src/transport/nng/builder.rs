@@ -187,6 +187,11 @@ pub(super) struct Options {
 }
 
 impl Options {
+    /// Returns how long the queue of messages to be sent may get.
+    pub(super) fn send_queue(&self) -> i32 {
+        high_water(self.send_high_water)
+    }
+
     /// Sets the options that NNG sees to on `socket`.
     pub(super) fn apply<K: Kind>(&self, socket: &::nng::Socket) -> Result<(), Error> {
         let largest = if K::RECEIVES {

@@ -14,9 +14,11 @@ use std::thread;
 use std::time::Instant;
 
 use ::nng::Socket;
+use ::nng::options::{Options as _, SendBufferSize};
 
 use super::account::{Account, Traffic};
 use super::kind::sealed::Flow;
+use super::raw::is_writable;
 
 /// A dropped socket, until what it sent has left.
 pub(super) struct Lingering {
@@ -26,6 +28,8 @@ pub(super) struct Lingering {
     pub(super) over: Over,
     /// When it closes in any case; `None` is never.
     pub(super) until: Option<Instant>,
+    /// How long the queue still is, at most.
+    pub(super) queued: i32,
     /// For broadcasts: the messages that had left, and since when no more did.
     pub(super) quiet: Option<(u64, Instant)>,
 }
@@ -59,7 +63,44 @@ impl Lingering {
             Over::Nothing => true,
             _ if self.flow == Flow::Broadcast => self.is_quiet(now),
             Over::Inproc { outgoing, .. } => outgoing.is_settled(),
-            Over::Mixed(_) | Over::System => self.account.is_settled(&self.socket, self.flow),
+            Over::Mixed(_) => self.account.is_settled(&self.socket, self.flow),
+            Over::System => self.account.is_settled(&self.socket, self.flow) || self.is_drained(),
+        }
+    }
+
+    /// Tells whether nothing is left but what was lost with a connection: no count tells
+    /// that from what is still to go.
+    fn is_drained(&mut self) -> bool {
+        let (_, lost) = self.account.connections_made();
+        let live = self.account.live();
+        match self.flow {
+            _ if lost == 0 || live > 1 => false,
+            // It went to the connection that is gone.
+            Flow::Requests => live == 0,
+            Flow::Queued => self.is_queue_empty(live),
+            _ => false,
+        }
+    }
+
+    /// Tells whether the queue is empty and the one connection, if there is one, idle.
+    ///
+    /// NNG does not say how long a queue is. It does say whether there is room: then
+    /// the queue is shorter than it may be, or a connection is idle and so it is empty.
+    /// In both cases it may be made shorter by one without losing a message; nobody
+    /// sends any more. Without a queue, there is room while a connection is idle.
+    fn is_queue_empty(&mut self, live: usize) -> bool {
+        loop {
+            let set = self.socket.set_opt::<SendBufferSize>(self.queued);
+            let Some(has_room) = set.ok().and_then(|()| is_writable(&self.socket)) else {
+                return false;
+            };
+            if self.queued == 0 {
+                return has_room || live == 0;
+            }
+            if !has_room {
+                return false;
+            }
+            self.queued = self.queued.saturating_sub(1);
         }
     }
 

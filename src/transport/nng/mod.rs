@@ -152,17 +152,30 @@
 //! - What is lost: messages that no peer came to fetch within the linger time, and those
 //!   in the queues of a process that ends without having dropped its context. A connection
 //!   that breaks loses the messages that it had taken, as it does at any time.
-//! - After a connection broke with a message of a Push or Pair socket under way, nothing
-//!   tells that message from one that is still queued: closing then takes the whole linger
-//!   time. So it does for a socket with an inproc endpoint and others beside it,
+//! - If a connection of a Push socket with several peers broke with a message under way,
+//!   nothing tells that message from one that is still to go: closing then takes the whole
+//!   linger time. So it does for a socket with an inproc endpoint and others beside it,
 //!   and for all that send to the same inproc endpoint as such a one.
 //! - Publish promises nothing; it stays open until no message has left for 100 ms.
+//! - A Pair socket that has a peer turns another one away, but NNG lets that one send
+//!   before it learns of it: what it sent until then is lost. So start the next peer of
+//!   a Pair when the last one is gone, which [`Counters::disconnects`](super::Counters) tells.
 //! - A dropped socket that lingers still holds the endpoints that it listened at. Let the
 //!   receiver listen, where that matters.
 //! - A peer that closes a connection with messages of ours unread makes the system
 //!   drop what is on its way back: let a Pair finish reading before it closes.
+//! - A Request socket keeps a receive under way, so that a reply is not lost when the
+//!   connection ends right behind it.
 //! - A socket of another make, over inproc, that closes right after sending, takes along
 //!   the last message that a socket here has not fetched. It has nothing like a linger.
+//!
+//! # What is wrong below
+//!
+//! NNG 1.4.0, which is what the crate `nng` builds, has a flaw in PUSH sockets
+//! (nanomsg/nng issue 1653, mended in later versions): a connection that ends at the very
+//! moment when a message was written to it may stay in the list of those that are ready,
+//! and the next message is then written into memory that was freed. Where peers of a Push
+//! socket come and go while it goes on sending, prefer Pair, Request, or another transport.
 
 mod account;
 mod builder;

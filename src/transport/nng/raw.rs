@@ -10,13 +10,15 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
 use core::num::NonZeroU32;
+use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use core::slice;
+use core::task::Waker;
 use core::time::Duration;
 
 use alloc::sync::Arc;
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ::nng::Error;
 use nng_sys::{nng_aio, nng_duration, nng_msg, nng_socket, nng_stat};
@@ -226,26 +228,41 @@ impl Drop for Operation {
 
 /// A receive that goes on while nobody waits.
 ///
-/// A REQ socket forgets its request when a receive times out, so that one has to
-/// be left running.
+/// A REQ socket forgets its request when a receive times out, and the reply that has
+/// come when the connection ends before it is received. So one receive is started
+/// with each request, and left running.
 pub(super) struct Pending {
     aio: NonNull<nng_aio>,
     /// Kept for the callback, which has its address.
     ended: Arc<Ended>,
+    /// Whether it was started, and its outcome not taken yet.
+    started: bool,
 }
 
 #[derive(Default)]
 struct Ended {
-    ended: Mutex<bool>,
+    state: Mutex<State>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ended: bool,
+    /// A task that waits for it.
+    waker: Option<Waker>,
+}
+
+impl Ended {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 // SAFETY: `Send`: as for `Operation`; the callback touches nothing but `ended`.
 unsafe impl Send for Pending {}
 
 impl Pending {
-    /// Starts to receive.
-    pub(super) fn start(socket: &::nng::Socket) -> Result<Self, Error> {
+    pub(super) fn new() -> Result<Self, Error> {
         let ended = Arc::new(Ended::default());
         let mut aio = ptr::null_mut();
         let argument = Arc::as_ptr(&ended).cast_mut().cast::<c_void>();
@@ -254,34 +271,57 @@ impl Pending {
         // after the operation is freed: the field holds it.
         check(unsafe { nng_sys::nng_aio_alloc(&raw mut aio, Some(end), argument) })?;
         let aio = NonNull::new(aio).ok_or(Error::OutOfMemory)?;
-        let pending = Self { aio, ended };
         // SAFETY: `nng_aio_set_timeout` asks for an operation that is not under way.
         unsafe { nng_sys::nng_aio_set_timeout(aio.as_ptr(), INFINITE) };
-        // SAFETY: `nng_recv_aio` asks the same.
-        unsafe { nng_sys::nng_recv_aio(socket.nng_socket(), aio.as_ptr()) };
-        Ok(pending)
+        let started = false;
+        Ok(Self {
+            aio,
+            ended,
+            started,
+        })
+    }
+
+    /// Starts to receive, if it has not started yet.
+    pub(super) fn start(&mut self, socket: &::nng::Socket) {
+        if self.started {
+            return;
+        }
+        self.started = true;
+        self.ended.lock().ended = false;
+        // SAFETY: `nng_recv_aio` asks for an operation that is not under way: the
+        // outcome of the last one was taken, after its end.
+        unsafe { nng_sys::nng_recv_aio(socket.nng_socket(), self.aio.as_ptr()) };
     }
 
     /// Waits for at most `time`; tells whether it has ended.
     pub(super) fn wait(&self, time: Duration) -> bool {
-        let ended = self.ended.ended.lock();
-        let ended = ended.unwrap_or_else(PoisonError::into_inner);
+        let state = self.ended.lock();
         if time.is_zero() {
-            return *ended;
+            return state.ended;
         }
         let time = time.min(LONGEST_SLEEP);
-        let waited = self
-            .ended
-            .changed
-            .wait_timeout_while(ended, time, |ended| !*ended);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let changed = &self.ended.changed;
+        let waited = changed.wait_timeout_while(state, time, |state| !state.ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.ended
     }
 
-    /// Takes the outcome of one that has ended; one that has not is given up.
-    pub(super) fn take(self) -> Result<Body, Error> {
-        // SAFETY: `nng_aio_stop` asks for an operation; it returns when the operation
+    /// Tells whether it has ended; wakes the task when it does.
+    #[cfg(feature = "tokio")]
+    pub(super) fn poll(&self, waker: &Waker) -> bool {
+        let mut state = self.ended.lock();
+        if self.started && !state.ended {
+            state.waker = Some(waker.clone());
+            return false;
+        }
+        true
+    }
+
+    /// Takes the outcome, and waits for it if need be.
+    pub(super) fn take(&mut self) -> Result<Body, Error> {
+        // SAFETY: `nng_aio_wait` asks for an operation; it returns when the operation
         // has ended and its callback has returned.
-        unsafe { nng_sys::nng_aio_stop(self.aio.as_ptr()) };
+        unsafe { nng_sys::nng_aio_wait(self.aio.as_ptr()) };
+        self.started = false;
         // SAFETY: `nng_aio_result` asks for an operation that is not under way.
         check(unsafe { nng_sys::nng_aio_result(self.aio.as_ptr()) })?;
         // SAFETY: `nng_aio_get_msg` asks the same.
@@ -292,21 +332,20 @@ impl Pending {
         // received, and taken out of the operation.
         unsafe { Body::from_message(message) }.ok_or(Error::Internal)
     }
+
+    /// Gives up what was started, and what it has received.
+    pub(super) fn give_up(&mut self) {
+        if self.started {
+            // SAFETY: `nng_aio_cancel` asks for an operation, under way or not.
+            unsafe { nng_sys::nng_aio_cancel(self.aio.as_ptr()) };
+            drop(self.take());
+        }
+    }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // SAFETY: `nng_aio_stop`: as in `take`. Whoever took the outcome stopped it
-        // already, which is no fault.
-        unsafe { nng_sys::nng_aio_stop(self.aio.as_ptr()) };
-        // SAFETY: `nng_aio_result` asks for an operation that is not under way.
-        if unsafe { nng_sys::nng_aio_result(self.aio.as_ptr()) } == 0 {
-            // SAFETY: `nng_aio_get_msg` asks the same.
-            let message = unsafe { nng_sys::nng_aio_get_msg(self.aio.as_ptr()) };
-            // SAFETY: `from_message` asks for a message that nobody else uses: it was
-            // received and never taken out.
-            drop(unsafe { Body::from_message(message) });
-        }
+        self.give_up();
         // SAFETY: `nng_aio_free` asks for an operation that is not used afterwards.
         unsafe { nng_sys::nng_aio_free(self.aio.as_ptr()) };
     }
@@ -317,8 +356,16 @@ unsafe extern "C" fn end(argument: *mut c_void) {
     // SAFETY: a shared reference asks for a valid value that lives meanwhile: it is the
     // `Ended` of a `Pending`, whose drop waits for this call before it lets go.
     let ended = unsafe { &*argument.cast::<Ended>() };
-    *ended.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    let mut state = ended.lock();
+    state.ended = true;
+    let waker = state.waker.take();
+    drop(state);
     ended.changed.notify_all();
+    if let Some(waker) = waker {
+        // No panic goes into NNG: the hook has reported it, and that is all.
+        let woken = std::panic::catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        woken.unwrap_or_else(core::mem::forget);
+    }
 }
 
 /// Tells for each connection of a socket how many messages it has taken: written to
@@ -371,6 +418,42 @@ pub(super) fn descriptor(
     // result lives, and is not -1: NNG made it, and closes it with the socket, which
     // is borrowed that long.
     Ok(unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) })
+}
+
+/// Tells whether NNG says that the socket may be sent to; `None` where that cannot be
+/// asked without waiting.
+#[cfg(target_os = "linux")]
+pub(super) fn is_writable(socket: &::nng::Socket) -> Option<bool> {
+    use core::ffi::{c_short, c_ulong};
+
+    use ::nng::options::{Options as _, SendFd};
+
+    /// `struct pollfd` of poll.h.
+    #[repr(C)]
+    struct Polled {
+        descriptor: c_int,
+        events: c_short,
+        found: c_short,
+    }
+
+    unsafe extern "C" {
+        fn poll(polled: *mut Polled, count: c_ulong, milliseconds: c_int) -> c_int;
+    }
+
+    let mut polled = Polled {
+        descriptor: socket.get_opt::<SendFd>().ok()?,
+        events: 1, // POLLIN
+        found: 0,
+    };
+    // SAFETY: `poll` asks for as many records as are said: one. The descriptor is NNG's,
+    // open as long as the socket, which is borrowed.
+    let found = unsafe { poll(&raw mut polled, 1, 0) };
+    (found >= 0).then_some(found > 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_writable(_socket: &::nng::Socket) -> Option<bool> {
+    None
 }
 
 /// Returns the number of a connection.

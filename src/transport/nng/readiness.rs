@@ -18,10 +18,8 @@ pub struct Registration {
 }
 
 /// NNG has one descriptor for each direction, readable while there is something to
-/// do: each time that comes to be so is an edge.
-///
-/// One thing it does not tell of: a [`Request`](super::Request) socket whose
-/// connection ends while the reply is awaited finds out with the next receive.
+/// do: each time that comes to be so is an edge. The receive of a
+/// [`Request`](super::Request) socket is under way already, and wakes the task itself.
 impl<K: Kind> Readiness for Socket<K> {
     type Registration = Registration;
 
@@ -43,6 +41,12 @@ impl<K: Kind> Readiness for Socket<K> {
         direction: Direction,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
+        if let (Some(pending), Direction::Receive) = (&self.pending, direction) {
+            return match pending.poll(cx.waker()) {
+                true => Poll::Ready(Ok(())),
+                false => Poll::Pending,
+            };
+        }
         let descriptor = match direction {
             Direction::Receive => &mut registration.receive,
             Direction::Send => &mut registration.send,

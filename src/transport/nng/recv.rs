@@ -7,7 +7,7 @@ use super::kind::Receives;
 use super::kind::sealed::Flow;
 use super::linger::Over;
 use super::message::Message;
-use super::raw::{Body, Pending};
+use super::raw::Body;
 use super::socket::Socket;
 use crate::transport::deadline::Deadline;
 use crate::transport::{Expired, Frames, RecvFrames, Wait};
@@ -83,27 +83,20 @@ impl<K: Receives> Socket<K> {
         Ok(body)
     }
 
-    /// Receives the reply to a request. When the time is up the receive goes on
-    /// without us: NNG would forget the request with it.
+    /// Receives the reply to a request, by the receive that was started with it. When
+    /// the time is up it goes on without us.
     fn recv_reply(&mut self, deadline: &mut Option<Deadline>, wait: Wait) -> Result<Body, Error> {
-        if self.pending.is_none() {
-            match self.receiving.receive(&self.socket, Duration::ZERO) {
-                Err(::nng::Error::TimedOut) => {}
-                done => return Ok(done?),
-            }
+        if !self.awaits_reply {
+            return Err(Error::OutOfTurn);
         }
         let mut left = Duration::ZERO;
         loop {
-            match &self.pending {
-                Some(pending) if pending.wait(left) => break,
-                _ => left = self.deadline(deadline, wait).remaining()?,
-            }
-            if self.pending.is_none() {
-                self.pending = Some(Pending::start(&self.socket)?);
+            match &mut self.pending {
+                Some(pending) if pending.wait(left) => return Ok(pending.take()?),
+                Some(_) => left = self.deadline(deadline, wait).remaining()?,
+                None => return Err(Error::OutOfTurn),
             }
         }
-        let ended = self.pending.take().ok_or(Error::OutOfTurn)?;
-        Ok(ended.take()?)
     }
 
     fn deadline(&self, deadline: &mut Option<Deadline>, wait: Wait) -> Deadline {

@@ -37,7 +37,10 @@ impl<K: Sends> LendFrames for Socket<K> {
 
     fn lend_frames(&mut self, lengths: &[usize], _wait: Wait) -> Result<Outgoing<'_, K>, Error> {
         self.check_turn()?;
-        let (body, _) = Body::for_frames(lengths.iter().copied())?;
+        let (mut body, _) = Body::for_frames(lengths.iter().copied())?;
+        // Header and table, for a caller that has nothing to write.
+        let places = bundle::lend(lengths.iter().copied(), body.as_mut_slice());
+        drop(places.map_err(Error::of_lengths)?);
         self.lengths.clear();
         self.lengths.extend_from_slice(lengths);
         let socket = self;
@@ -134,7 +137,10 @@ impl<K: Sends> Socket<K> {
                     Some(taken) => self.account.handed_after(taken),
                     None => self.account.handed(),
                 }
-                self.awaits_reply = K::FLOW == Flow::Requests;
+                if let Some(pending) = &mut self.pending {
+                    pending.start(&self.socket);
+                    self.awaits_reply = true;
+                }
                 if let Over::Inproc { outgoing, .. } = &self.over {
                     outgoing.sent();
                 }
@@ -186,16 +192,14 @@ impl<K: Sends> Socket<K> {
 }
 
 impl Body {
-    /// Makes a body for frames of these lengths, with header and table written, and
-    /// tells how many bytes the frames have together.
+    /// Makes a body for frames of these lengths, nothing written yet, and tells how many
+    /// bytes the frames have together.
     fn for_frames<I>(lengths: I) -> Result<(Self, usize), Error>
     where
         I: Iterator<Item = usize> + Clone,
     {
         let len = bundle::encoded_len(lengths.clone()).map_err(Error::of_lengths)?;
-        let mut body = Self::new(len)?;
-        // The places are lent again from the body, by who fills them.
-        let _ = bundle::lend(lengths.clone(), body.as_mut_slice()).map_err(Error::of_lengths)?;
+        let body = Self::new(len)?;
         Ok((body, lengths.fold(0, usize::saturating_add)))
     }
 }

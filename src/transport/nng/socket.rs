@@ -19,6 +19,7 @@ use ::nng::{Dialer, Listener};
 
 use super::account::{Account, Traffic};
 use super::builder::Options;
+use super::kind::sealed::Flow;
 use super::kind::{Kind, Request, Subscribe};
 use super::linger::{Lingering, Over};
 use super::raw::{Operation, Pending};
@@ -32,7 +33,7 @@ use crate::transport::{Counters, Observed, Recorder};
 pub struct Socket<K: Kind> {
     pub(super) sending: Operation,
     pub(super) receiving: Operation,
-    /// For a Request socket: a receive that timed out and goes on.
+    /// For a Request socket: the receive that is started with each request.
     pub(super) pending: Option<Pending>,
     pub(super) socket: ::nng::Socket,
     pub(super) account: Arc<Account>,
@@ -60,7 +61,10 @@ impl<K: Kind> Socket<K> {
         Ok(Self {
             sending: Operation::new()?,
             receiving: Operation::new()?,
-            pending: None,
+            pending: match K::FLOW {
+                Flow::Requests => Some(Pending::new()?),
+                _ => None,
+            },
             account: Account::open(&socket, K::SENDS)?,
             socket,
             options,
@@ -161,7 +165,9 @@ impl<K: Kind> Socket<K> {
 impl Socket<Request> {
     /// Gives the request up whose reply is awaited: the next call is a send.
     pub fn abandon(&mut self) {
-        self.pending = None;
+        if let Some(pending) = &mut self.pending {
+            pending.give_up();
+        }
         self.awaits_reply = false;
     }
 }
@@ -224,6 +230,7 @@ impl<K: Kind> Drop for Socket<K> {
             flow: K::FLOW,
             over: self.over.clone(),
             until: Instant::now().checked_add(linger),
+            queued: self.options.send_queue(),
             quiet: None,
         };
         if !lingering.is_done() {

@@ -12,6 +12,7 @@
 //! [`Async`] takes a transport and gives the same calls as futures, with the same
 //! contract as [`transport`](super). No thread is spawned and nothing is buffered:
 //! a task tries, and sleeps until the transport says that trying again may help.
+//! Libraries tell by a file descriptor whether it may, so this is for Unix.
 //!
 //! # Cancelling
 //!
@@ -73,7 +74,8 @@ pub use messages::Messages;
 
 /// What a transport needs so that it can be awaited.
 ///
-/// Implemented by all transports of this crate, and by yours.
+/// Implemented by the transports of this crate; implement it for yours, if it is to be
+/// awaited.
 pub trait Readiness {
     /// What the reactor knows the transport by: a [`Descriptor`], say.
     type Registration: Send;
@@ -141,11 +143,13 @@ impl<T: Readiness> Async<T> {
     }
 
     /// Returns the transport, to look at.
+    #[must_use]
     pub fn get_ref(&self) -> &T {
         &self.transport
     }
 
     /// Returns the transport, to set it up. Its own calls block the thread.
+    #[must_use]
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.transport
     }
@@ -269,6 +273,7 @@ impl<T: Readiness + RecvFrames> Async<T> {
 
     /// Returns the messages as a stream, which waits for each as long as it takes
     /// and ends when the transport is closed.
+    #[must_use]
     pub fn messages(&mut self) -> Messages<'_, T> {
         Messages::new(self)
     }

@@ -99,7 +99,7 @@ fn count(events: &::zmq::Socket, counts: &Counts) {
         // An event is its number and a value, in one frame; the address behind it is
         // the peer's business.
         let event = match frame.first_chunk() {
-            Some(&number) => u16::from_ne_bytes(number),
+            Some(&number) => i32::from(u16::from_ne_bytes(number)),
             None => 0,
         };
         while frame.get_more() {
@@ -123,10 +123,10 @@ fn count(events: &::zmq::Socket, counts: &Counts) {
 }
 
 /// The events of libzmq, by their numbers in zmq.h.
-const CONNECTED: u16 = 0x0001;
-const ACCEPTED: u16 = 0x0020;
-const DISCONNECTED: u16 = 0x0200;
-const STOPPED: u16 = 0x0400;
+const CONNECTED: i32 = 0x0001;
+const ACCEPTED: i32 = 0x0020;
+const DISCONNECTED: i32 = 0x0200;
+const STOPPED: i32 = 0x0400;
 
 /// Those that are asked for.
-const EVENTS: i32 = 0x0001 | 0x0020 | 0x0200 | 0x0400;
+const EVENTS: i32 = CONNECTED | ACCEPTED | DISCONNECTED | STOPPED;

@@ -3,9 +3,9 @@
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use std::io;
-
 use alloc::vec::Vec;
+
+use std::io;
 
 use super::Error;
 use super::kind::{Kind, Router};

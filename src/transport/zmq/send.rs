@@ -27,7 +27,9 @@ impl<K: Sends> SendFrames for Socket<K> {
 impl Socket<Router> {
     /// Returns the way to the peer that `envelope` names.
     ///
-    /// [`Routed::envelope`](super::Routed::envelope) gave it. Sending there fails with [`Error::Unreachable`] if there is no such peer.
+    /// [`Routed::envelope`](super::Routed::envelope) gave it. Sending there fails with
+    /// [`Error::Unreachable`] if there is no such peer.
+    #[must_use]
     pub fn to<'a>(&'a mut self, envelope: &'a [u8]) -> Peer<'a> {
         Peer {
             router: self,

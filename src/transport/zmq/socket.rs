@@ -73,7 +73,8 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what else libzmq says.
+    /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what
+    /// else libzmq says.
     pub fn bind(&mut self, endpoint: &str) -> Result<&str, Error> {
         let text = self.prepare(endpoint)?;
         raw::bind(&mut self.socket, &text).map_err(Error::of_endpoint)?;
@@ -89,7 +90,8 @@ impl<K: Kind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what else libzmq says.
+    /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what
+    /// else libzmq says.
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
         let text = self.prepare(endpoint)?;
         raw::connect(&mut self.socket, &text).map_err(Error::of_endpoint)?;

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::bundle;
 use tensorwire::transport::iceoryx2::{
-    Builder, DirectoryFault, Error, Lent, MAX_SENDERS, METADATA_COPY, Message, Receiver, Sender,
+    Builder, DirectoryFault, Error, Lent, METADATA_COPY, Message, Receiver, Sender,
 };
 use tensorwire::transport::{Frames, LendFrames, Loan, Observed, RecvFrames, SendFrames, Wait};
 
@@ -20,7 +20,7 @@ use crate::{PATIENCE, copied, pattern};
 const SHORT: Duration = Duration::from_millis(20);
 
 /// A channel of few and small messages.
-fn channel(depth: usize) -> Builder {
+pub(super) fn channel(depth: usize) -> Builder {
     Builder::new(&unique_name())
         .depth(depth)
         .message_bytes(1 << 16)
@@ -88,10 +88,17 @@ fn what_has_no_room_at_all_is_refused_with_the_numbers() {
 
 #[test]
 fn a_pool_that_cannot_be_made_is_refused() {
-    // Nor is a file left of it, which would stay for good.
-    for bytes in [usize::MAX, usize::MAX >> 5, 1 << 58, 1 << 48] {
-        let refused = channel(8).message_bytes(bytes).sender().map(drop);
-        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{bytes}");
+    let open = |bytes| {
+        let channel = channel(8).message_bytes(bytes).sender();
+        channel.map(drop).unwrap_err()
+    };
+    for bytes in [usize::MAX, usize::MAX >> 5, 1 << 58, (1 << 41) + 1] {
+        let error = open(bytes);
+        let expected = Error::TooLarge {
+            limit: 1 << 41,
+            actual: bytes,
+        };
+        assert_eq!(error, expected);
     }
 }
 
@@ -211,92 +218,45 @@ fn a_loan_that_nobody_gets_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_sender_that_comes_later_is_met_at_the_next_receive() {
-    let channel = channel(3);
-    let mut receiver = channel.clone().receiver().unwrap();
-    let mut message = Message::default();
-    for round in 0..3_u8 {
+fn files_belong_to_their_owner_and_go_with_the_channel() {
+    let folder = Folder::new();
+    // Nobody else's pool has that size.
+    let bytes = 3_456_768 + 4096 * (std::process::id() as usize % 1021);
+    let open = || {
+        let channel = Builder::new(&unique_name()).directory(&folder.0);
+        let channel = channel.message_bytes(bytes).depth(1);
         let mut sender = channel.clone().sender().unwrap();
-        assert_eq!(sender.try_send(&[b"early"]), Err(Error::WouldBlock));
-        assert_eq!(sender.try_send(&[b"early"]), Err(Error::WouldBlock));
-        let error = receiver.try_recv_into(&mut message).unwrap_err();
-        assert_eq!(error, Error::WouldBlock);
-        for _ in 0..3 {
-            sender.try_send(&[&[round]]).unwrap();
-        }
-        drop(sender);
-        for _ in 0..3 {
-            receiver.try_recv_into(&mut message).unwrap();
-            assert_eq!(copied(&message), [[round]]);
-        }
-    }
-}
-
-/// Two maps of it are more than the address space, one is not.
-#[cfg(target_arch = "x86_64")]
-const HUGE: usize = (1 << 46) - 64;
-
-#[cfg(target_arch = "x86_64")]
-#[test]
-fn a_sender_whose_pool_cannot_be_mapped_is_told_of_and_loses_nothing() {
-    let failed = Err(Error::Failed {
-        doing: "connect to a sender",
-    });
-    let huge = channel(1).message_bytes(HUGE);
-    let mut sender = huge.clone().sender().unwrap();
-    assert_eq!(huge.receiver().map(drop), failed);
-    assert_eq!(sender.try_send(&[b"lost?"]), Err(Error::WouldBlock));
-    drop(sender);
-
-    let channel = channel(1);
-    let mut receiver = channel.clone().receiver().unwrap();
-    let mut small = channel.clone().sender().unwrap();
-    let mut sender = channel.message_bytes(HUGE).sender().unwrap();
-    let mut message = Message::default();
-    assert_eq!(receiver.recv_frames(&mut message, Wait::Never), failed);
-    assert_eq!(sender.try_send(&[b"lost?"]), Err(Error::WouldBlock));
-    // The others go on.
-    let receiver = thread::spawn(move || copied(&receiver.recv().unwrap()));
-    small.send(&[b"received"]).unwrap();
-    assert_eq!(receiver.join().unwrap(), [b"received"]);
-}
-
-#[test]
-fn senders_come_and_go_and_none_loses_a_message() {
-    let channel = channel(4);
-    let mut receiver = channel.clone().receiver().unwrap();
-    let one = |id: u8| {
-        let channel = channel.clone();
-        move || {
-            let mut sender = channel.sender().unwrap();
-            for number in 0..20_u8 {
-                sender.send(&[&[id, number]]).unwrap();
-            }
-        }
+        let mut receiver = channel.receiver().unwrap();
+        sender.send(&[b"x"]).unwrap();
+        let message = receiver.recv().unwrap();
+        (sender, receiver, message)
     };
-    let threads: Vec<_> = (0..12).map(|id| thread::spawn(one(id))).collect();
-    let mut next = [0; 12];
-    let mut message = Message::default();
-    for _ in 0..12 * 20 {
-        receiver.recv_into(&mut message).unwrap();
-        let &[id, number] = message.frame(0).unwrap() else {
-            panic!("{message:?}")
-        };
-        assert_eq!(number, next[usize::from(id)], "sender {id}");
-        next[usize::from(id)] += 1;
+    let pools = || -> Vec<u32> {
+        let files = fs::read_dir("/dev/shm").unwrap().flatten();
+        let found = files.filter_map(|file| file.metadata().ok());
+        let pool = bytes as u64..bytes as u64 + 4096;
+        let pools = found.filter(|found| pool.contains(&found.len()));
+        pools.map(|found| found.mode() & 0o777).collect()
+    };
+    fn files(path: &Path) -> Vec<(PathBuf, u32)> {
+        let entries = fs::read_dir(path).unwrap().flatten();
+        let files = entries.flat_map(|entry| {
+            let found = entry.metadata().unwrap();
+            match found.is_dir() {
+                true => files(&entry.path()),
+                false => vec![(entry.path(), found.mode() & 0o777)],
+            }
+        });
+        files.collect()
     }
-    for thread in threads {
-        thread.join().unwrap();
-    }
-    assert_eq!(receiver.try_recv_into(&mut message), Err(Error::WouldBlock));
-
-    let senders: Vec<_> = (0..MAX_SENDERS)
-        .map(|_| channel.clone().sender().unwrap())
-        .collect();
-    let refused = channel.clone().sender().map(drop);
-    assert_eq!(refused, Err(Error::TooManySenders));
-    drop(senders);
-    channel.sender().unwrap();
+    let ends = open();
+    assert_eq!(pools(), [0o600]);
+    let found = files(&folder.0);
+    assert!(found.len() >= 2, "{found:?}");
+    assert!(found.iter().all(|(_, mode)| mode & 0o077 == 0), "{found:?}");
+    drop(ends);
+    assert_eq!(pools(), [0_u32; 0]);
+    assert_eq!(files(&folder.0), []);
 }
 
 #[test]
@@ -309,22 +269,32 @@ fn timeouts_are_kept() {
     receiver.recv_into(&mut kept).unwrap();
     let mut message = Message::default();
     for time in [1, 7, 40, 230].map(Duration::from_millis) {
-        let start = Instant::now();
-        let error = receiver.recv_frames(&mut message, Wait::UpTo(time));
-        let waited = start.elapsed();
-        assert_eq!(error, Err(Error::TimedOut));
-        let start = Instant::now();
-        let error = sender.send_frames(&[b""], Wait::UpTo(time));
-        assert_eq!(error, Err(Error::TimedOut));
-        for waited in [waited, start.elapsed()] {
-            assert!(waited >= time, "{time:?}: {waited:?}");
+        let mut fastest = [Duration::MAX; 2];
+        // One of five, as machines have other things to do.
+        for _ in 0..5 {
+            let start = Instant::now();
+            let error = receiver.recv_frames(&mut message, Wait::UpTo(time));
+            let receiving = start.elapsed();
+            assert_eq!(error, Err(Error::TimedOut));
+            let start = Instant::now();
+            let error = sender.send_frames(&[b""], Wait::UpTo(time));
+            let sending = start.elapsed();
+            assert_eq!(error, Err(Error::TimedOut));
+            for (fastest, waited) in fastest.iter_mut().zip([receiving, sending]) {
+                assert!(waited >= time, "{time:?}: {waited:?}");
+                *fastest = waited.min(*fastest);
+            }
+            if fastest.iter().all(|waited| *waited < time + TOLERANCE) {
+                break;
+            }
+        }
+        for waited in fastest {
             assert!(waited < time + TOLERANCE, "{time:?}: {waited:?}");
         }
     }
 }
 
-/// Most of it is for machines with other things to do.
-const TOLERANCE: Duration = Duration::from_millis(100);
+const TOLERANCE: Duration = Duration::from_millis(50);
 
 #[test]
 fn no_wake_up_is_lost() {

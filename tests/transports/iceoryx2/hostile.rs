@@ -1,5 +1,6 @@
 //! A writer that knows the channel, and does not keep to the format.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -51,7 +52,9 @@ impl Raw {
         let mut config = Config::default();
         let root = SystemPath::new(folder.0.to_str().unwrap().as_bytes()).unwrap();
         config.global.set_root_path(&root);
-        config.global.prefix = "tw_".try_into().unwrap();
+        let user = std::fs::metadata("/proc/self").unwrap().uid();
+        let prefix = format!("tw_{user}_");
+        config.global.prefix = prefix.as_str().try_into().unwrap();
         let node = NodeBuilder::new()
             .signal_handling_mode(SignalHandlingMode::Disabled)
             .config(&config)

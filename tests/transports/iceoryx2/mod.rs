@@ -3,6 +3,7 @@
 mod channels;
 mod crashes;
 mod hostile;
+mod meeting;
 
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -262,3 +262,66 @@ fn a_reply_sent_last_arrives_and_one_to_nobody_holds_up_nobody() {
         assert!(start.elapsed() < SOON, "{endpoint}");
     }
 }
+
+#[test]
+fn nobody_waits_for_what_was_lost_with_a_connection() {
+    for pair in [false, true] {
+        let start = Instant::now();
+        let (senders, receivers) = (Context::new(), Context::new());
+        let tensor = vec![0_u8; 16 << 20];
+        if pair {
+            let left = set_up(receivers.pair0(), Setup::default()).listen(&ipc());
+            let left = left.unwrap();
+            let right = set_up(senders.pair0(), Setup::default());
+            let mut right = right.dial(left.endpoint()).unwrap();
+            lose(&mut right, &tensor, left);
+        } else {
+            let pull = set_up(receivers.pull(), Setup::default()).listen("tcp://127.0.0.1:0");
+            let pull = pull.unwrap();
+            let push = set_up(senders.push(), Setup::default());
+            let mut push = push.dial(pull.endpoint()).unwrap();
+            lose(&mut push, &tensor, pull);
+        }
+        drop(senders);
+        assert!(start.elapsed() < SOON, "pair: {pair}");
+    }
+
+    /// Sends more than the system keeps, and then the receiver goes.
+    fn lose<S: SendFrames + Observed, R>(sender: &mut S, tensor: &[u8], receiver: R) {
+        let start = Instant::now();
+        while sender.counters().connects == 0 {
+            assert!(start.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(1));
+        }
+        sender.send(&[tensor]).unwrap();
+        thread::sleep(Duration::from_millis(50));
+        drop(receiver);
+    }
+}
+
+#[test]
+fn what_is_queued_behind_a_lost_connection_still_goes() {
+    for endpoint in [ipc(), "tcp://127.0.0.1:0".into()] {
+        let (mut push, mut pull) = push_pull(&endpoint, Setup::default());
+        push.send(&[&[0; 4]]).unwrap();
+        pull.recv().unwrap();
+        let (context, endpoint) = (pull.context().clone(), pull.endpoint().to_owned());
+        drop(pull);
+        let start = Instant::now();
+        while push.counters().disconnects == 0 {
+            assert!(start.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(1));
+        }
+        for number in 1..20_u32 {
+            push.send(&[&number.to_le_bytes()]).unwrap();
+        }
+        drop(push);
+        thread::sleep(Duration::from_millis(50));
+        let mut pull = set_up(context.pull(), Setup::default())
+            .listen(&endpoint)
+            .unwrap();
+        for number in 1..20 {
+            assert_eq!(number_of(&pull.recv().unwrap()), number, "{endpoint}");
+        }
+    }
+}

@@ -122,6 +122,10 @@ fn a_lent_message_is_written_where_it_is_sent_from() {
     assert_eq!(push.counters().bytes_sent, 200_003);
 
     drop(push.lend_frames(&[10], Wait::Never).unwrap());
+    // There is nothing to write into frames of no bytes.
+    let loan = push.lend_frames(&[0, 0], Wait::Never).unwrap();
+    loan.send(Wait::Never).unwrap();
+    assert_eq!(copied(&pull.recv().unwrap()), [b""; 2]);
     let error = push.lend_frames(&[], Wait::Never).unwrap_err();
     assert_eq!(error, Error::EmptyMessage);
     for lengths in [

@@ -143,3 +143,39 @@ fn a_request_without_a_peer_waits_for_one() {
     request.send(&[b"question"]).unwrap();
     assert_eq!(copied(&reply.recv().unwrap()), [b"question"]);
 }
+
+#[cfg(feature = "tokio")]
+#[test]
+fn replies_and_lost_connections_wake_the_task_that_awaits_them() {
+    use tensorwire::transport::tokio::{Async, Error as Awaiting};
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (request, mut reply) = pair("tcp://127.0.0.1:0");
+    let server = thread::spawn(move || {
+        for _ in 0..20 {
+            let question = copied(&reply.recv().unwrap());
+            thread::sleep(Duration::from_millis(2));
+            reply.send(&[&question[0]]).unwrap();
+        }
+        reply.recv().unwrap();
+        thread::sleep(SHORT);
+        drop(reply);
+    });
+    runtime.block_on(async {
+        let mut request = Async::new(request).unwrap();
+        for number in 0_u8..20 {
+            request.send(&[&[number]]).await.unwrap();
+            assert_eq!(copied(&request.recv().await.unwrap()), [[number]]);
+        }
+        request.send(&[b"the last one"]).await.unwrap();
+        let error = request.recv().await.unwrap_err();
+        assert!(
+            matches!(error, Awaiting::Transport(Error::Disconnected)),
+            "{error}"
+        );
+    });
+    server.join().unwrap();
+}

@@ -115,9 +115,8 @@ fn drained<B: Backend>(
                         kind if kind.is_wait() => {
                             // A connection that was cut takes along what was on it.
                             let again = send_good(&mut sender, Wait::UpTo(A_MOMENT));
-                            let closed = |kind| kind == ErrorKind::Closed;
                             if let Err(error) = again
-                                && closed(error.kind())
+                                && error.kind() == ErrorKind::Closed
                             {
                                 return Err(error).during("sending a good message");
                             }

@@ -2,12 +2,14 @@
 
 use core::time::Duration;
 
+use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::vec::Vec;
 
 use super::super::Backend;
 use super::super::support::{
-    Bench, During, Stop, ensure, expect_eq, expect_frames, number_of, pattern, timed,
+    Bench, During, Stop, TOLERANCE, TRIES, ensure, expect_eq, expect_frames, failed, number_of,
+    pattern, timed,
 };
 use crate::transport::{ErrorKind, Frames, Part, RecvFrames, SendFrames, TransportError, Wait};
 
@@ -30,7 +32,7 @@ pub(super) fn close_in_flight<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> 
     }
     let after = receiver.recv_frames(&mut received, Wait::UpTo(A_MOMENT));
     match after.map_err(|error| (error.kind(), error)) {
-        Ok(()) => ensure!(false, "a message that was never sent"),
+        Ok(()) => return Err(failed("a message that was never sent".to_owned())),
         Err((ErrorKind::Closed | ErrorKind::Disconnected, _)) => {}
         Err((kind, error)) => ensure!(kind.is_wait(), "after the last one: {kind:?} ({error})"),
     }
@@ -69,14 +71,16 @@ pub(super) fn receiver_gone<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     receiver.recv().during("receiving")?;
     drop(receiver);
     let frame = pattern(1, 1, 100_000);
-    for _ in 0..5 {
+    let mut fastest = Duration::MAX;
+    for _ in 0..TRIES {
         let (took, _) = timed(|| sender.send_frames(&[&frame], Wait::UpTo(A_MOMENT)));
-        ensure!(
-            took < A_MOMENT.saturating_add(bench.patience),
-            "a send to nobody that was to wait 50 ms took {} ms",
-            took.as_millis()
-        );
+        fastest = fastest.min(took);
     }
+    ensure!(
+        fastest <= A_MOMENT.saturating_add(TOLERANCE),
+        "a send to nobody that was to wait 50 ms took {} ms",
+        fastest.as_millis()
+    );
     let (took, ()) = timed(|| drop(sender));
     ensure!(
         took < A_MOMENT.saturating_add(bench.patience),

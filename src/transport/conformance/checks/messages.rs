@@ -57,14 +57,13 @@ pub(super) fn wholeness<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     thread::scope(|scope| {
         let patience = bench.patience;
         let sending = start(scope, move || {
-            let mut refused = 0_usize;
             for number in 0..MESSAGES {
                 let frames = message(number, &LENGTHS);
                 let frames = borrowed(&frames);
                 // Tries in vain first, if the queue is full.
                 match sender.try_send(&frames) {
                     Ok(()) => continue,
-                    Err(error) if error.kind().is_wait() => refused = refused.saturating_add(1),
+                    Err(error) if error.kind().is_wait() => {}
                     Err(error) => return Err(error).during(format_args!("message {number}")),
                 }
                 let sent = sender.send_frames(&frames, Wait::UpTo(patience));

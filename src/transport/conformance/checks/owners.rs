@@ -113,7 +113,11 @@ pub(super) fn delivered<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
         let sent = sender.send_parts(&mut list, Wait::Configured);
         sent.during(format_args!("sending message {round}"))?;
         expect_eq("parts left", &list.len(), &0)?;
-        expect_eq("room of the list", &(list.capacity() >= 16), &true)?;
+        let room = list.capacity();
+        ensure!(
+            room >= 16,
+            "the list has room for {room} parts instead of 16"
+        );
         let received = receiver.recv().during(format_args!("message {round}"))?;
         expect_frames(format_args!("message {round}"), &received, &bytes)?;
         drop(received);

@@ -3,14 +3,15 @@
 use core::time::Duration;
 
 use alloc::format;
+use alloc::string::String;
 
 use std::thread;
 use std::time::Instant;
 
 use super::super::Backend;
 use super::super::support::{
-    Bench, During, Stop, both, ensure, expect_eq, expect_frames, expect_kind, expect_next, failed,
-    fill, filler, finish, number_of, start, timed,
+    Bench, During, Stop, TOLERANCE, TRIES, both, ensure, expect_eq, expect_frames, expect_kind,
+    expect_next, failed, fill, filler, finish, number_of, start, timed,
 };
 use crate::transport::{ErrorKind, Frames, RecvFrames, SendFrames, TransportError, Wait};
 
@@ -188,7 +189,7 @@ fn expect_numbers<B: Backend>(
 
 /// Fails the check unless `call` times out after [`SHORT`], within the tolerance.
 fn expect_time<T, E: TransportError>(
-    what: alloc::string::String,
+    what: String,
     mut call: impl FnMut() -> Result<T, E>,
 ) -> Result<(), Stop> {
     let mut fastest = Duration::MAX;
@@ -201,7 +202,7 @@ fn expect_time<T, E: TransportError>(
 }
 
 /// Fails the check unless `took` is [`SHORT`], within the tolerance.
-fn expect_late(what: alloc::string::String, took: Duration) -> Result<(), Stop> {
+fn expect_late(what: String, took: Duration) -> Result<(), Stop> {
     let earliest = SHORT.saturating_sub(ROUNDING);
     let latest = SHORT.saturating_add(TOLERANCE);
     if (earliest..=latest).contains(&took) {
@@ -233,9 +234,3 @@ const SHORT: Duration = Duration::from_millis(50);
 
 /// How early a timeout may fire: some libraries count whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
-
-/// How late the fastest of [`TRIES`] may be, on a machine with other things to do.
-const TOLERANCE: Duration = Duration::from_millis(100);
-
-/// How often something is timed.
-const TRIES: usize = 5;
