@@ -36,7 +36,8 @@
 //! # Panics
 //!
 //! tokio itself panics if its runtime was built without I/O, or without time where
-//! a call is to wait for a while: build it with `enable_all`.
+//! a call is to wait for a while: build it with `enable_all`. So it does where such a
+//! call is polled outside of a runtime.
 //!
 //! # Examples
 //!
@@ -248,7 +249,11 @@ impl<T: Readiness> Async<T> {
         mut attempt: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
         let longest = match wait {
-            Wait::Never => return attempt(&mut self.transport).map_err(Error::Transport),
+            Wait::Never => {
+                // Nor must a task that only ever looks.
+                coop::consume_budget().await;
+                return attempt(&mut self.transport).map_err(Error::Transport);
+            }
             Wait::Forever => None,
             Wait::UpTo(longest) => Some(longest),
             Wait::Configured => self.transport.timeout(direction),
