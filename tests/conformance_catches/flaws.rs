@@ -22,11 +22,14 @@ pub(crate) enum Flaw {
     KeepsBackTheLast,
     HangsWithoutPeer,
     IgnoresCaps,
+    IgnoresForever,
     IgnoresHighWater,
+    IgnoresUpTo,
     KeepsOldFrames,
     KeepsStaleFramesOnFailure,
     LeaksOnClose,
     LosesItsPlaceOnRestart,
+    LosesWhatArrives,
     MisreportsCaps,
     MiscountsBytes,
     NeverReleasesOwners,
@@ -84,6 +87,11 @@ pub(crate) const CAUGHT: &[(Flaw, Check, &str)] = &[
         Flaw::SendsWhatItRefused,
         Check::Wholeness,
         "differs at byte",
+    ),
+    (
+        Flaw::LosesWhatArrives,
+        Check::Wholeness,
+        "message 1, asked for while it arrives",
     ),
     (
         Flaw::ForgetsEmptyFrames,
@@ -148,7 +156,9 @@ pub(crate) const CAUGHT: &[(Flaw, Check, &str)] = &[
         Check::ReceiveTimeout,
         "message 0 after a timeout",
     ),
+    (Flaw::IgnoresUpTo, Check::ReceiveTimeout, "asked for"),
     (Flaw::TimesOutEarly, Check::SendTimeout, "asked for"),
+    (Flaw::IgnoresUpTo, Check::SendTimeout, "asked for"),
     (Flaw::TimesOutLate, Check::SendTimeout, "asked for"),
     (
         Flaw::WouldBlockOnSendWhereItTimesOut,
@@ -184,6 +194,7 @@ pub(crate) const CAUGHT: &[(Flaw, Check, &str)] = &[
     ),
     (Flaw::WaitsWhereItIsNotTo, Check::ZeroWait, "back after"),
     (Flaw::NeverWakes, Check::Wakeup, "not done after 4 s"),
+    (Flaw::IgnoresForever, Check::Wakeup, "receiving: timed out"),
     (
         Flaw::IgnoresHighWater,
         Check::BackPressure,
@@ -199,7 +210,8 @@ pub(crate) const CAUGHT: &[(Flaw, Check, &str)] = &[
         Check::SlowReader,
         "under way, at a high-water mark of 100",
     ),
-    (Flaw::CrossesPairs, Check::TwoPairs, "pair 0, message"),
+    // In pair 0, or in pair 1 if the other one is done before that starts.
+    (Flaw::CrossesPairs, Check::TwoPairs, ", message "),
     (Flaw::PanicsOnceMoved, Check::MovedEnds, "scripted: moved"),
     (
         Flaw::KeepsBackTheLast,

@@ -28,6 +28,10 @@ impl Receiver {
         let wanted = longest(wait, self.timeout);
         let mut actual = wait;
         match self.flaw {
+            Flaw::IgnoresForever if wait == Wait::Forever => actual = Wait::Configured,
+            Flaw::IgnoresUpTo if wait == Wait::UpTo(wanted) && !wanted.is_zero() => {
+                actual = Wait::Configured;
+            }
             Flaw::TimesOutEarly => actual = Wait::UpTo(wanted * 9 / 10),
             Flaw::TimesOutLate => actual = Wait::UpTo(wanted + Duration::from_millis(150)),
             Flaw::WaitsWhereItIsNotTo => {
@@ -54,6 +58,17 @@ impl Receiver {
             }
             (Flaw::WouldBlockWhereItTimesOut, Err(Error::TimedOut)) => {
                 return Err(Error::WouldBlock);
+            }
+            // A large message takes longer to arrive than the call waits, and its first
+            // frames are gone with the call.
+            (Flaw::LosesWhatArrives, Ok(()))
+                if wanted < Duration::from_millis(10) && self.storage.byte_count() > 500_000 =>
+            {
+                self.storage.clear();
+                return Err(match wait {
+                    Wait::Never => Error::WouldBlock,
+                    _ => Error::TimedOut,
+                });
             }
             (Flaw::MisreportsCaps, Err(Error::Cap(_))) => {
                 let mut meter = Caps::new().with_frames(5).meter();

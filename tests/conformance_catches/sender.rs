@@ -69,6 +69,10 @@ impl SendFrames for Sender {
                 frames = rest;
                 actual = Wait::Configured;
             }
+            Flaw::IgnoresForever if wait == Wait::Forever => actual = Wait::Configured,
+            Flaw::IgnoresUpTo if wait == Wait::UpTo(wanted) && !wanted.is_zero() => {
+                actual = Wait::Configured;
+            }
             Flaw::TimesOutEarly => actual = Wait::UpTo(wanted * 9 / 10),
             Flaw::TimesOutLate => actual = Wait::UpTo(wanted + Duration::from_millis(150)),
             Flaw::WaitsWhereItIsNotTo => {

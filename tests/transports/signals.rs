@@ -31,6 +31,11 @@ extern "C" fn count(_: c_int) {
 
 /// Sends a signal to this thread every half millisecond while `f` runs.
 fn under_fire<R>(f: impl FnOnce() -> R) -> R {
+    under_fire_each(Duration::from_micros(500), f)
+}
+
+/// Sends a signal to this thread after each `pause` while `f` runs.
+fn under_fire_each<R>(pause: Duration, f: impl FnOnce() -> R) -> R {
     // SAFETY: the handler touches an atomic and nothing else.
     unsafe { signal(SIGNAL, count) };
     let target = pthread_self();
@@ -40,7 +45,11 @@ fn under_fire<R>(f: impl FnOnce() -> R) -> R {
         while !stop.load(Ordering::SeqCst) {
             // SAFETY: the target waits for this thread to end before it ends.
             unsafe { pthread_kill(target, SIGNAL) };
-            thread::sleep(Duration::from_micros(500));
+            if pause.is_zero() {
+                thread::yield_now();
+            } else {
+                thread::sleep(pause);
+            }
         }
     });
     let result = f();
@@ -57,6 +66,50 @@ fn calls_go_on_with_the_time_left() {
     let push = context.push().connect(pull.endpoint()).unwrap();
     let idle = context.push().bind("tcp://127.0.0.1:*").unwrap();
     go_on_with_the_time_left(push, pull, idle);
+}
+
+#[cfg(feature = "zmq")]
+#[test]
+fn sockets_open_and_close_whatever_signals_come() {
+    let context = zmq::Context::new();
+    under_fire_each(Duration::ZERO, || {
+        for number in 0..400 {
+            let endpoint = format!("inproc://signals-{number}");
+            let pull = context.pull().count_connections(true);
+            let pull = pull.bind(&endpoint).unwrap();
+            let push = context.push().count_connections(true);
+            let push = push.connect(&endpoint).unwrap();
+            drop((push, pull));
+        }
+    });
+}
+
+#[cfg(all(feature = "tokio", feature = "zmq"))]
+#[test]
+fn futures_wait_on_whatever_signals_come() {
+    use tensorwire::transport::tokio::Async;
+
+    let context = zmq::Context::new();
+    let pull = context.pull().bind("inproc://signals").unwrap();
+    let mut push = context.push().connect("inproc://signals").unwrap();
+    let sender = thread::spawn(move || {
+        for number in 0..10_000_u32 {
+            push.send(&[&number.to_le_bytes()]).unwrap();
+            thread::sleep(Duration::from_micros(10));
+        }
+    });
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    under_fire_each(Duration::ZERO, || {
+        runtime.block_on(async {
+            let mut pull = Async::new(pull).unwrap();
+            for number in 0..10_000_u32 {
+                let message = pull.recv().await.unwrap();
+                assert_eq!(message.frame(0), Some(&number.to_le_bytes()[..]));
+            }
+        });
+    });
+    sender.join().unwrap();
 }
 
 #[cfg(feature = "nng")]

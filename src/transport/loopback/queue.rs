@@ -95,7 +95,12 @@ impl Queue {
     /// Appends `message`, to be received as `arrival` says.
     pub(super) fn push(&self, message: Message, arrival: Arrival) {
         let Arrival { delay, fails } = arrival;
-        let due = delay.and_then(|delay| Instant::now().checked_add(delay));
+        let due = delay.and_then(|delay| {
+            let now = Instant::now();
+            // Past the end of the clock is late, not at once.
+            now.checked_add(delay)
+                .or_else(|| now.checked_add(A_CENTURY))
+        });
         let queued = Queued {
             message,
             due,
@@ -205,3 +210,6 @@ impl State {
 
 /// Sleepers look again after this, so that no clock can overflow.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// As late as a message may be.
+const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);

@@ -1,7 +1,8 @@
 //! Counting connections, for those who ask.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -9,6 +10,7 @@ use alloc::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use super::socket::millis;
 use super::{Context, Error, raw};
 use crate::transport::Recorder;
 
@@ -25,6 +27,8 @@ pub(super) struct Monitor {
 struct Counts {
     connects: AtomicU64,
     disconnects: AtomicU64,
+    /// Whether the thread is to end.
+    ends: AtomicBool,
 }
 
 impl Monitor {
@@ -49,8 +53,9 @@ impl Monitor {
                 errno: error.raw_os_error().unwrap_or(zmq_sys::errno::EAGAIN),
             })?;
         let events = context.inner().socket(::zmq::SocketType::PAIR)?;
-        events.connect(&endpoint)?;
-        socket.monitor(&endpoint, EVENTS)?;
+        events.set_rcvtimeo(millis(LONGEST_SLEEP))?;
+        retrying(|| events.connect(&endpoint))?;
+        retrying(|| socket.monitor(&endpoint, EVENTS))?;
         // The thread waits for it.
         let _ = give.send(events);
         Ok(Self {
@@ -62,6 +67,7 @@ impl Monitor {
     /// Ends the counting; the thread is gone when this returns, and with it its handle
     /// of the context.
     pub(super) fn stop(mut self, socket: &mut ::zmq::Socket) {
+        self.counts.ends.store(true, Ordering::Relaxed);
         // If it fails, the context was terminated, which ends the thread too.
         let _ = raw::end_monitor(socket);
         if let Some(thread) = self.thread.take() {
@@ -85,16 +91,24 @@ impl fmt::Debug for Monitor {
     }
 }
 
+/// Makes a call until no signal interrupts it.
+fn retrying(mut call: impl FnMut() -> ::zmq::Result<()>) -> ::zmq::Result<()> {
+    loop {
+        match call() {
+            Err(::zmq::Error::EINTR) => {}
+            done => return done,
+        }
+    }
+}
+
 /// Counts events until the last one, or until the context is terminated.
 fn count(events: &::zmq::Socket, counts: &Counts) {
     // For its events.
     let mut recorder = Recorder::new("zmq");
     let mut frame = ::zmq::Message::new();
     loop {
-        match events.recv(&mut frame, 0) {
-            Ok(()) => {}
-            Err(::zmq::Error::EINTR) => continue,
-            Err(_) => return,
+        if !next(events, &mut frame, counts) {
+            return;
         }
         // An event is its number and a value, in one frame; the address behind it is
         // the peer's business.
@@ -103,7 +117,7 @@ fn count(events: &::zmq::Socket, counts: &Counts) {
             None => 0,
         };
         while frame.get_more() {
-            if events.recv(&mut frame, 0).is_err() {
+            if !next(events, &mut frame, counts) {
                 return;
             }
         }
@@ -121,6 +135,24 @@ fn count(events: &::zmq::Socket, counts: &Counts) {
             .store(counted.disconnects, Ordering::Relaxed);
     }
 }
+
+/// Waits for the next frame; tells whether there is one, and the counting goes on.
+///
+/// It does not take the last event to end: a signal to the thread that ends the events
+/// makes libzmq lose that one.
+fn next(events: &::zmq::Socket, frame: &mut ::zmq::Message, counts: &Counts) -> bool {
+    loop {
+        match events.recv(frame, 0) {
+            Ok(()) => return true,
+            Err(::zmq::Error::EAGAIN) if counts.ends.load(Ordering::Relaxed) => return false,
+            Err(::zmq::Error::EAGAIN | ::zmq::Error::EINTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// How long the thread sleeps at most before it looks whether it is to end.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The events of libzmq, by their numbers in zmq.h.
 const CONNECTED: i32 = 0x0001;

@@ -208,13 +208,13 @@ impl Drop for Outgoing {
 pub(super) fn bind(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
     // SAFETY: `zmq_bind` asks for an open socket, borrowed mutably here, and a
     // string that ends in NUL, which a `CStr` does.
-    check(unsafe { zmq_sys::zmq_bind(socket.as_mut_ptr(), endpoint.as_ptr()) })
+    retrying(|| unsafe { zmq_sys::zmq_bind(socket.as_mut_ptr(), endpoint.as_ptr()) })
 }
 
 /// Connects `socket` to `endpoint`.
 pub(super) fn connect(socket: &mut Socket, endpoint: &CStr) -> Result<(), i32> {
     // SAFETY: as for `zmq_bind`.
-    check(unsafe { zmq_sys::zmq_connect(socket.as_mut_ptr(), endpoint.as_ptr()) })
+    retrying(|| unsafe { zmq_sys::zmq_connect(socket.as_mut_ptr(), endpoint.as_ptr()) })
 }
 
 /// Returns the descriptor that tells of commands to `socket`.
@@ -231,6 +231,17 @@ pub(super) fn end_monitor(socket: &mut Socket) -> Result<(), i32> {
     // SAFETY: `zmq_socket_monitor` asks for an open socket, borrowed mutably here; no
     // endpoint is how it is told to end.
     check(unsafe { zmq_sys::zmq_socket_monitor(socket.as_mut_ptr(), ptr::null(), 0) })
+}
+
+/// Makes a call until no signal interrupts it: libzmq looks for commands before it
+/// does anything else, and that is what a signal ends.
+fn retrying(mut call: impl FnMut() -> c_int) -> Result<(), i32> {
+    loop {
+        match check(call()) {
+            Err(zmq_sys::errno::EINTR) => {}
+            done => return done,
+        }
+    }
 }
 
 /// Looks up the error number behind a status of -1.

@@ -32,9 +32,15 @@ impl<K: Kind> Readiness for Socket<K> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(registration.poll_news(cx))?;
-        // Sending now does not process commands each time; this does.
-        let events = self.socket.get_events();
-        Poll::Ready(events.map(drop).map_err(|error| io_error(error.to_raw())))
+        // Sending now does not process commands each time; this does. The news are noted
+        // and not told again, so a signal must not keep it from being done.
+        loop {
+            match self.socket.get_events() {
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(::zmq::Error::EINTR) => {}
+                Err(error) => return Poll::Ready(Err(io_error(error.to_raw()))),
+            }
+        }
     }
 
     fn timeout(&self, direction: Direction) -> Option<Duration> {

@@ -134,7 +134,13 @@ fn names_and_directories_that_will_not_do_are_refused() {
     assert_eq!(open(public.clone()), refused(DirectoryFault::Insecure));
     let link = folder.0.join("link");
     std::os::unix::fs::symlink(&folder.0, &link).unwrap();
-    assert_eq!(open(link), refused(DirectoryFault::Insecure));
+    for link in [link.clone(), link.join(""), link.join(".")] {
+        assert_eq!(open(link), refused(DirectoryFault::Insecure));
+    }
+    // Long enough for a node, and too long for a socket.
+    let long = PathBuf::from("/tmp").join("x".repeat(80));
+    assert_eq!(open(long.clone()), refused(DirectoryFault::Path));
+    assert!(!long.exists());
     let own = folder.0.join("own");
     assert_eq!(open(own.clone()), Ok(()));
     let mode = fs::metadata(own).unwrap().permissions().mode();
@@ -214,21 +220,21 @@ fn a_loan_that_nobody_gets_comes_back_as_it_was() {
 #[test]
 fn files_belong_to_their_owner_and_go_with_the_channel() {
     let folder = Folder::new();
+    // Nobody else's pool has that size.
+    let bytes = 3_456_768 + 4096 * (std::process::id() as usize % 1021);
     let open = || {
         let channel = Builder::new(&unique_name()).directory(&folder.0);
-        let channel = channel.message_bytes(POOL).depth(1);
+        let channel = channel.message_bytes(bytes).depth(1);
         let mut sender = channel.clone().sender().unwrap();
         let mut receiver = channel.receiver().unwrap();
         sender.send(&[b"x"]).unwrap();
         let message = receiver.recv().unwrap();
         (sender, receiver, message)
     };
-    // Nobody else's pool has that size.
-    const POOL: usize = 3_456_768;
     let pools = || -> Vec<u32> {
         let files = fs::read_dir("/dev/shm").unwrap().flatten();
         let found = files.filter_map(|file| file.metadata().ok());
-        let pool = POOL as u64..POOL as u64 + 4096;
+        let pool = bytes as u64..bytes as u64 + 4096;
         let pools = found.filter(|found| pool.contains(&found.len()));
         pools.map(|found| found.mode() & 0o777).collect()
     };

@@ -18,15 +18,22 @@ const ROUNDS: usize = 20;
 /// Tells a process of this test what to be: a role, a directory, a channel.
 const ROLE: &str = "TENSORWIRE_TEST_IOX_ROLE";
 
-/// Makes pools whose files can be told by their size.
-const MESSAGE_BYTES: usize = 1_234_560;
 const DEPTH: usize = 3;
+
+/// Gives the pools of each channel a size of their own, by which their files can be
+/// told from those of other channels and processes.
+fn message_bytes(name: &str) -> usize {
+    let hash = name.bytes().fold(0, |hash: usize, byte| {
+        (hash * 31 + usize::from(byte)) % 1021
+    });
+    1_234_560 + hash * 4096
+}
 
 fn channel(folder: &str, name: &str) -> Builder {
     Builder::new(name)
         .directory(folder)
         .depth(DEPTH)
-        .message_bytes(MESSAGE_BYTES)
+        .message_bytes(message_bytes(name))
 }
 
 /// Frames of message `number`, of some hundred kilobytes in all.
@@ -114,9 +121,9 @@ fn in_a_role() {
     }
 }
 
-/// How many files of pools there are of the size that these tests make.
-fn pools() -> usize {
-    let size = (MESSAGE_BYTES * DEPTH) as u64;
+/// How many files of pools the channel has.
+fn pools(name: &str) -> usize {
+    let size = (message_bytes(name) * DEPTH) as u64;
     let files = fs::read_dir("/dev/shm").unwrap().flatten();
     let sizes = files.filter_map(|file| file.metadata().ok().map(|found| found.len()));
     sizes
@@ -124,12 +131,8 @@ fn pools() -> usize {
         .count()
 }
 
-/// One at a time: they count files.
-static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
 #[test]
 fn a_killed_sender_tears_no_message_and_leaves_nothing_behind() {
-    let _one = ONE_AT_A_TIME.lock();
     let (folder, name) = (Folder::new(), unique_name());
     let channel = channel(folder.0.to_str().unwrap(), &name);
     let mut receiver: Receiver = channel.clone().receiver().unwrap();
@@ -151,9 +154,9 @@ fn a_killed_sender_tears_no_message_and_leaves_nothing_behind() {
     }
     // The next one to open an end cleans up.
     let sender = channel.clone().sender().unwrap();
-    assert_eq!(pools(), 1);
+    assert_eq!(pools(&name), 1);
     drop((sender, receiver, message));
-    assert_eq!(pools(), 0);
+    assert_eq!(pools(&name), 0);
     let nodes = fs::read_dir(folder.0.join("nodes")).unwrap().count();
     let services = fs::read_dir(folder.0.join("services")).unwrap().count();
     assert_eq!((nodes, services), (0, 0));
@@ -161,7 +164,6 @@ fn a_killed_sender_tears_no_message_and_leaves_nothing_behind() {
 
 #[test]
 fn a_killed_receiver_holds_no_sender_up() {
-    let _one = ONE_AT_A_TIME.lock();
     let (folder, name) = (Folder::new(), unique_name());
     let channel = channel(folder.0.to_str().unwrap(), &name);
     let mut sender = channel.clone().sender().unwrap();
@@ -201,7 +203,6 @@ fn a_killed_receiver_holds_no_sender_up() {
 
 #[test]
 fn a_sender_that_waits_finds_out_that_the_receiver_was_killed() {
-    let _one = ONE_AT_A_TIME.lock();
     let (folder, name) = (Folder::new(), unique_name());
     let channel = channel(folder.0.to_str().unwrap(), &name);
     let mut sender = channel.sender().unwrap();
@@ -223,7 +224,6 @@ fn a_sender_that_waits_finds_out_that_the_receiver_was_killed() {
 async fn a_task_that_waits_to_send_finds_out_that_the_receiver_was_killed() {
     use tensorwire::transport::tokio::Async;
 
-    let _one = ONE_AT_A_TIME.lock();
     let (folder, name) = (Folder::new(), unique_name());
     let channel = channel(folder.0.to_str().unwrap(), &name);
     let mut sender = Async::new(channel.sender().unwrap()).unwrap();

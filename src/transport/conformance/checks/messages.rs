@@ -1,10 +1,13 @@
 //! Order, wholeness, frames of all kinds.
 
+use core::time::Duration;
+
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use std::thread;
+use std::time::Instant;
 
 use super::super::support::{
     Bench, During, Stop, borrowed, both, ensure, expect_eq, expect_frames, expect_kind,
@@ -54,8 +57,8 @@ pub(super) fn wholeness<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     ];
     const MESSAGES: usize = 60;
     let (mut sender, mut receiver) = bench.open(&bench.setup().with_high_water(1))?;
+    let patience = bench.patience;
     thread::scope(|scope| {
-        let patience = bench.patience;
         let sending = start(scope, move || {
             for number in 0..MESSAGES {
                 let frames = message(number, &LENGTHS);
@@ -74,8 +77,23 @@ pub(super) fn wholeness<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
         let mut received = Default::default();
         let receiving = (0..MESSAGES).try_for_each(|number| {
             let expected = message(number, &LENGTHS);
-            let what = format!("message {number}");
-            expect_next(what, &mut receiver, &mut received, &expected)
+            if number % 2 == 0 {
+                let what = format!("message {number}");
+                return expect_next(what, &mut receiver, &mut received, &expected);
+            }
+            // Every other one is asked for in vain, most of the time, while it arrives.
+            let what = format!("message {number}, asked for while it arrives");
+            let begin = Instant::now();
+            let waits = [Wait::Never, Wait::UpTo(Duration::from_millis(1))];
+            for wait in waits.into_iter().cycle() {
+                match receiver.recv_frames(&mut received, wait) {
+                    Ok(()) => break,
+                    Err(error) if error.kind().is_wait() => {}
+                    Err(error) => return Err(error).during(what),
+                }
+                ensure!(begin.elapsed() < patience, "{what}: it never came");
+            }
+            expect_frames(what, &received, &expected)
         });
         both(finish(sending), receiving).map(drop)
     })

@@ -52,7 +52,8 @@ checks! {
     Order, "order", messages::order;
     /// Messages of 17 large frames, sent through a queue that is full most of the time,
     /// arrive with all frames of one message and none of another. A send that finds no
-    /// room leaves nothing behind.
+    /// room leaves nothing behind, and a receive that gives up while a message arrives
+    /// loses none of it.
     Wholeness, "wholeness", messages::wholeness;
     /// Frames of no bytes arrive as such: alone, first, last, between others, 63 of them.
     EmptyFrames, "empty_frames", messages::empty_frames;
@@ -84,7 +85,8 @@ checks! {
     /// and nothing that comes later is lost by it.
     ///
     /// When the time is up: not earlier, but for a millisecond of rounding; and of five
-    /// tries the fastest is late by 100 ms at most.
+    /// tries the fastest is late by 100 ms at most. That holds for the time that is
+    /// configured, and for another one that the call says itself.
     ReceiveTimeout, "receive_timeout", waiting::receive_timeout;
     /// The same for a send that finds no room: and then the message was not sent.
     ///
@@ -104,7 +106,8 @@ checks! {
     /// Waiting up to no time at all is not to wait either, but the error is
     /// [`ErrorKind::TimedOut`](crate::transport::ErrorKind::TimedOut).
     ZeroWait, "zero_wait", waiting::zero_wait;
-    /// A receive that waits forever is woken by a later send.
+    /// A receive that waits forever is woken by a later send, also one that comes when
+    /// the time is up that receives wait as configured.
     Wakeup, "wakeup", waiting::wakeup;
     /// A full queue makes the sender wait or fail, and nothing is lost by that.
     BackPressure, "back_pressure", flow::back_pressure;

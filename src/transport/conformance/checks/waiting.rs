@@ -18,8 +18,8 @@ use crate::transport::{ErrorKind, Frames, RecvFrames, SendFrames, TransportError
 pub(super) fn receive_timeout<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     let (mut sender, mut receiver) = bench.open(&bench.setup().with_timeout(SHORT))?;
     let mut received = Default::default();
-    for wait in [Wait::Configured, Wait::UpTo(SHORT)] {
-        expect_time(format!("receive, {wait:?}"), || {
+    for (wait, time) in TIMES {
+        expect_time(format!("receive, {wait:?}"), time, || {
             receiver.recv_frames(&mut received, wait)
         })?;
         expect_eq("frames left", &received.frames().len(), &0)?;
@@ -44,11 +44,11 @@ pub(super) fn send_timeout<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     let (mut sender, mut receiver) = bench.open(&setup)?;
     let filler = filler();
     let mut sent = 0;
-    for wait in [Wait::Configured, Wait::UpTo(SHORT)] {
+    for (wait, time) in TIMES {
         (sent, _) = fill(&mut sender, wait, sent, &filler)?;
         let refused = ErrorKind::TimedOut;
         let fastest = fastest_refusal(&mut sender, wait, refused, &mut sent, &filler)?;
-        expect_late(format!("send, {wait:?}"), fastest)?;
+        expect_late(format!("send, {wait:?}"), time, fastest)?;
     }
     expect_numbers(bench, &mut receiver, sent)?;
     // And what was refused was not sent.
@@ -114,7 +114,8 @@ pub(super) fn zero_wait<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
 }
 
 pub(super) fn wakeup<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
-    let (mut sender, mut receiver) = bench.open_default()?;
+    // Forever is longer than what is configured.
+    let (mut sender, mut receiver) = bench.open(&bench.setup().with_timeout(SHORT))?;
     thread::scope(|scope| {
         let receiving = start(scope, move || {
             let mut received = Default::default();
@@ -123,8 +124,9 @@ pub(super) fn wakeup<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
             expect_frames("what woke the receive", &received, &[b"now"])?;
             Ok(receiver)
         });
-        thread::sleep(Duration::from_millis(30));
-        let sending = sender.send(&[b"now"]).during("sending");
+        thread::sleep(OTHER);
+        let sent = sender.send_frames(&[b"now"], Wait::UpTo(bench.patience));
+        let sending = sent.during("sending");
         both(sending, finish(receiving)).map(drop)
     })
 }
@@ -187,9 +189,10 @@ fn expect_numbers<B: Backend>(
     Ok(())
 }
 
-/// Fails the check unless `call` times out after [`SHORT`], within the tolerance.
+/// Fails the check unless `call` times out after `time`, within the tolerance.
 fn expect_time<T, E: TransportError>(
     what: String,
+    time: Duration,
     mut call: impl FnMut() -> Result<T, E>,
 ) -> Result<(), Stop> {
     let mut fastest = Duration::MAX;
@@ -198,17 +201,17 @@ fn expect_time<T, E: TransportError>(
         expect_kind(&what, result, ErrorKind::TimedOut)?;
         fastest = fastest.min(took);
     }
-    expect_late(what, fastest)
+    expect_late(what, time, fastest)
 }
 
-/// Fails the check unless `took` is [`SHORT`], within the tolerance.
-fn expect_late(what: String, took: Duration) -> Result<(), Stop> {
-    let earliest = SHORT.saturating_sub(ROUNDING);
-    let latest = SHORT.saturating_add(TOLERANCE);
+/// Fails the check unless `took` is `time`, within the tolerance.
+fn expect_late(what: String, time: Duration, took: Duration) -> Result<(), Stop> {
+    let earliest = time.saturating_sub(ROUNDING);
+    let latest = time.saturating_add(TOLERANCE);
     if (earliest..=latest).contains(&took) {
         return Ok(());
     }
-    let text = format!("{what}: back after {took:?}, {SHORT:?} asked for");
+    let text = format!("{what}: back after {took:?}, {time:?} asked for");
     Err(failed(text))
 }
 
@@ -231,6 +234,12 @@ fn expect_at_once<T, E: TransportError>(
 
 /// A timeout that is reached.
 const SHORT: Duration = Duration::from_millis(50);
+
+/// Another one, so that a call which waits as configured is told from one that says itself.
+const OTHER: Duration = Duration::from_millis(120);
+
+/// How a call is to wait, and how long that is where [`SHORT`] is configured.
+const TIMES: [(Wait, Duration); 2] = [(Wait::Configured, SHORT), (Wait::UpTo(OTHER), OTHER)];
 
 /// How early a timeout may fire: some libraries count whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
