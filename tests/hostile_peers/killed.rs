@@ -59,7 +59,7 @@ fn a_peer_that_is_killed_leaves_no_torn_message<B: Backend>(endpoint: &str) {
     let mut received = 0;
     for peer in 0..KILLS {
         let number = peer.to_string();
-        let child = alone::spawn("killed::sender", &[&served.endpoint, &number]);
+        let child = alone::spawn("killed::sender", &[B::NAME, &served.endpoint, &number]);
         let mut child = Some(Killed(child));
         // Wait until it sends; then for a time that is another for each.
         let mut next = 0;
@@ -103,11 +103,22 @@ impl Drop for Killed {
 #[ignore = "run by the tests above, in a process of its own, and killed"]
 fn sender() {
     let arguments = alone::arguments();
-    let [endpoint, peer] = arguments.as_slice() else {
+    let [backend, endpoint, peer] = arguments.as_slice() else {
         return;
     };
     let peer = peer.parse().unwrap();
-    let mut tx = <crate::zmq::Zmq as Backend>::connect(endpoint);
+    match backend.as_str() {
+        #[cfg(feature = "nng")]
+        <crate::nng::Nng as Backend>::NAME => send_on::<crate::nng::Nng>(endpoint, peer),
+        #[cfg(feature = "zmq")]
+        <crate::zmq::Zmq as Backend>::NAME => send_on::<crate::zmq::Zmq>(endpoint, peer),
+        other => panic!("no backend {other}"),
+    }
+}
+
+/// Sends until it is killed.
+fn send_on<B: Backend>(endpoint: &str, peer: u64) {
+    let mut tx = B::connect(endpoint);
     for number in 0.. {
         let frames = fill(peer, number);
         let frames: Vec<_> = frames.iter().map(Vec::as_slice).collect();

@@ -4,25 +4,33 @@
 //! backend and endpoint of the table at the foot of this file; a further backend is an
 //! implementation of [`Backend`] and rows in the table.
 
-#![cfg(all(feature = "zmq", unix))]
+#![cfg(all(any(feature = "nng", feature = "zmq"), unix))]
 
 #[path = "../common/alone.rs"]
 mod alone;
 mod caps;
 mod garbage;
 mod killed;
+#[cfg(feature = "nng")]
+mod nng;
 mod raw;
+#[cfg(feature = "zmq")]
 mod zmq;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tensorwire::transport::{Caps, Frames, Observed, RecvFrames, SendFrames};
+use tensorwire::transport::{Caps, Frames, Observed, RecvFrames, SendFrames, TransportError};
+
+use crate::raw::Raw;
 
 /// A transport as these tests see it: one end is bound, any number connect to it.
 pub(crate) trait Backend {
     type Tx: SendFrames;
     type Rx: RecvFrames + Observed;
+
+    /// What it is called in the arguments of a process.
+    const NAME: &'static str;
 
     /// What its peers say first: thrown at the others.
     const GREETING: &'static [u8];
@@ -32,8 +40,26 @@ pub(crate) trait Backend {
 
     fn connect(endpoint: &str) -> Self::Tx;
 
+    /// Makes a peer that sends, and that they take messages from, of a stream.
+    fn shake_hands(stream: &mut Raw);
+
+    /// What starts a frame, or body, of `len` bytes that is a message by itself.
+    fn announce(endpoint: &str, len: u64) -> Vec<u8>;
+
+    /// Further starts of messages that are too large, and what they are called.
+    const ANNOUNCED: &'static [(&'static str, &'static [u8])] = &[];
+
+    /// Called before a stream ends that was not good for anything.
+    fn before_the_end(_stream: &mut Raw) {}
+
     /// Whether it takes bytes for a message that come without a greeting.
     const HEARS_NOISE: bool = false;
+
+    /// Whether a frame over its cap is an error here, and not only a connection that ends.
+    const TELLS_OF_LARGE_FRAMES: bool;
+
+    /// Whether a connection counts as one before a greeting came.
+    const COUNTS_STRANGERS: bool;
 
     /// How many connections it takes at once without waiting for one to end.
     const AT_ONCE: usize = 100;
@@ -48,6 +74,8 @@ pub(crate) struct Served<B: Backend> {
     next: u64,
     /// Messages that came from somebody else.
     pub(crate) strangers: u64,
+    /// Messages of somebody else that were over a cap.
+    pub(crate) refused: u64,
 }
 
 impl<B: Backend> Served<B> {
@@ -61,6 +89,7 @@ impl<B: Backend> Served<B> {
             message: Default::default(),
             next: 0,
             strangers: 0,
+            refused: 0,
         };
         served.exchange(10);
         served
@@ -73,7 +102,13 @@ impl<B: Backend> Served<B> {
             let number = self.next.to_le_bytes();
             self.tx.send(&[&number, b"", &[7; 3000], &number]).unwrap();
             loop {
-                self.rx.recv_into(&mut self.message).unwrap();
+                match self.rx.recv_into(&mut self.message) {
+                    Err(error) if B::TELLS_OF_LARGE_FRAMES && error.refused().is_some() => {
+                        self.refused += 1;
+                        continue;
+                    }
+                    result => result.unwrap(),
+                }
                 let frames = self.message.frames();
                 if B::HEARS_NOISE && frames.first().map(AsRef::as_ref) != Some(&number) {
                     self.strangers += 1;
@@ -118,14 +153,28 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 macro_rules! over_each_endpoint {
     ($($test:ident)*) => {$(
         mod $test {
+            #[cfg(feature = "nng")]
             #[test]
-            fn over_zmq_tcp() {
-                crate::run("tcp://127.0.0.1:*", super::$test::<crate::zmq::Zmq>);
+            fn over_nng_ipc() {
+                crate::run("ipc://FILE", super::$test::<crate::nng::Nng>);
             }
 
+            #[cfg(feature = "nng")]
+            #[test]
+            fn over_nng_tcp() {
+                crate::run("tcp://127.0.0.1:0", super::$test::<crate::nng::Nng>);
+            }
+
+            #[cfg(feature = "zmq")]
             #[test]
             fn over_zmq_ipc() {
                 crate::run("ipc://FILE", super::$test::<crate::zmq::Zmq>);
+            }
+
+            #[cfg(feature = "zmq")]
+            #[test]
+            fn over_zmq_tcp() {
+                crate::run("tcp://127.0.0.1:*", super::$test::<crate::zmq::Zmq>);
             }
         }
     )*};

@@ -26,20 +26,6 @@ impl Raw {
         }
         .unwrap();
     }
-
-    /// Makes a ZeroMQ PUSH peer of the stream.
-    pub(crate) fn shake_hands_as_push(&mut self) {
-        use crate::Backend as _;
-        self.write_all(crate::zmq::Zmq::GREETING).unwrap();
-        self.read_exact(&mut [0; 64]).unwrap();
-        let ready = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
-        self.write_all(ready).unwrap();
-        // Their READY: flags, length, as many bytes. Before it they take no message.
-        let mut head = [0; 2];
-        self.read_exact(&mut head).unwrap();
-        let mut body = vec![0; usize::from(head[1])];
-        self.read_exact(&mut body).unwrap();
-    }
 }
 
 impl Read for Raw {

@@ -171,11 +171,21 @@
 //!
 //! # What is wrong below
 //!
-//! NNG 1.4.0, which is what the crate `nng` builds, has a flaw in PUSH sockets
-//! (nanomsg/nng issue 1653, mended in later versions): a connection that ends at the very
-//! moment when a message was written to it may stay in the list of those that are ready,
-//! and the next message is then written into memory that was freed. Where peers of a Push
-//! socket come and go while it goes on sending, prefer Pair, Request, or another transport.
+//! The crate `nng` builds NNG 1.4.0, which has flaws that later versions have not. They
+//! cannot be mended from here:
+//!
+//! - A listener over ipc or tcp accepts nobody any more, for good, once a connection
+//!   ended before NNG had written its greeting to it (nanomsg/nng issue 1518). Over ipc it
+//!   takes one process that ends while it connects, or a stranger that hangs up at once;
+//!   over tcp, one that ends the connection by a reset. A dialer gives up likewise, when
+//!   the other side hangs up at once. Connections that are there are not concerned.
+//!   So keep endpoints from strangers (a folder of the user's own, a closed network), and
+//!   where peers come and go by the hundred prefer ZeroMQ. A receiver that has heard
+//!   from nobody for too long is mended by opening its socket anew.
+//! - A connection of a Push socket that ends at the very moment when a message was
+//!   written to it may stay in the list of those that are ready (issue 1653), and the next
+//!   message is then written into memory that was freed. Where peers of a Push socket
+//!   come and go while it goes on sending, prefer Pair, Request, or another transport.
 
 mod account;
 mod builder;
