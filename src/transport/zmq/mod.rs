@@ -208,6 +208,7 @@
 //! a context: libzmq aborts, and there is no way to be told.
 
 mod builder;
+mod endpoint;
 mod error;
 mod kind;
 mod lent;

@@ -104,6 +104,11 @@ fn endpoints_that_are_none_are_errors() {
         "tcp://",
         "tcp://127.0.0.1",
         "tcp://127.0.0.1:notaport",
+        "tcp://127.0.0.1:",
+        "tcp://127.0.0.1:-1",
+        "tcp://127.0.0.1:+80",
+        "tcp://127.0.0.1:99999",
+        "tcp://[::1]:65536",
         "http://127.0.0.1:80",
         "ipc:///no/such/directory/at/all",
         "ipc:///dev/null/within-a-file",
@@ -117,6 +122,17 @@ fn endpoints_that_are_none_are_errors() {
         };
         assert_eq!(error.kind(), kind, "{endpoint}: {error}");
         assert!(!error.to_string().is_empty());
+        if endpoint.starts_with("tcp:") {
+            let error = context.push().connect(endpoint).unwrap_err();
+            assert_eq!(error.kind(), kind, "connect {endpoint}: {error}");
+        }
+    }
+    // Any port will do to bind to, and is none to connect to.
+    for endpoint in ["tcp://127.0.0.1:0", "tcp://127.0.0.1:*"] {
+        let pull = context.pull().bind(endpoint).unwrap();
+        assert!(!pull.endpoint().ends_with(":0"), "{}", pull.endpoint());
+        let error = context.push().connect(endpoint).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{endpoint}");
     }
     let mut pull = context.pull().bind("inproc://taken").unwrap();
     assert!(context.pull().bind("inproc://taken").is_err());
