@@ -150,6 +150,32 @@ fn endpoints_that_are_none_are_errors() {
 }
 
 #[test]
+fn a_send_queues_for_a_peer_that_is_connected_to_and_waits_for_any_other() {
+    let context = Context::new();
+    let push = || {
+        let push = context.push().linger(Duration::ZERO).send_high_water(3);
+        push.send_timeout(Some(Duration::from_millis(20)))
+    };
+    let file = SocketFile::new();
+    let mut open = push().open().unwrap();
+    let mut bound = push().bind("tcp://127.0.0.1:*").unwrap();
+    let mut immediate = push().immediate(true).connect(&file.endpoint()).unwrap();
+    let mut connected = push().connect(&file.endpoint()).unwrap();
+    for (sender, room) in [
+        (&mut open, 0),
+        (&mut bound, 0),
+        (&mut immediate, 0),
+        (&mut connected, 3),
+    ] {
+        for _ in 0..room {
+            sender.try_send(&[b"queued"]).unwrap();
+        }
+        assert_eq!(sender.try_send(&[b"x"]), Err(Error::WouldBlock));
+        assert_eq!(sender.send(&[b"x"]), Err(Error::TimedOut));
+    }
+}
+
+#[test]
 fn a_peer_may_come_later() {
     let file = SocketFile::new();
     let endpoint = file.endpoint();
