@@ -267,6 +267,8 @@ pub const BUFFER_ALIGN: usize = 64;
 mod tests {
     use core::time::Duration;
 
+    use alloc::string::ToString;
+
     use std::thread;
     use std::time::Instant;
 
