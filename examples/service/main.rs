@@ -18,6 +18,7 @@
 
 use std::env;
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
@@ -34,16 +35,41 @@ type Failure = Box<dyn Error + Send + Sync>;
 const CLIENTS: usize = 4;
 const REQUESTS: usize = 250;
 
+/// How long what is there already is still served after the end.
+const DRAIN: Duration = Duration::from_secs(2);
+
+const USAGE: &str = "usage: service [--listen ENDPOINT]    (tcp://127.0.0.1:7000, say)";
+
 #[tokio::main]
-async fn main() -> Result<(), Failure> {
-    let context = Context::new();
+async fn main() -> ExitCode {
     let listen = match env::args().skip(1).collect::<Vec<_>>().as_slice() {
         [] => None,
+        [flag] if flag == "--help" => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
         [flag, endpoint] if flag == "--listen" => Some(endpoint.clone()),
-        _ => return Err("usage: service [--listen ENDPOINT]".into()),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
+    match serve(listen).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("service: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(listen: Option<String>) -> Result<(), Failure> {
+    let context = Context::new();
     let endpoint = listen.as_deref().unwrap_or("tcp://127.0.0.1:*");
-    let router = context.router().bind(endpoint)?;
+    let router = context
+        .router()
+        .bind(endpoint)
+        .map_err(|error| format!("{endpoint}: {error}"))?;
     let jobs = context.pull().bind("tcp://127.0.0.1:*")?;
     println!("clients: {}", router.endpoint());
     println!("jobs:    {}", jobs.endpoint());
@@ -114,14 +140,16 @@ impl Service {
                 }
             }
         }
-        loop {
+        // A client that goes on sending does not keep the service from ending.
+        let end = Instant::now() + DRAIN;
+        while Instant::now() < end {
             match self.clients.recv_frames(&mut request, Wait::Never).await {
                 Ok(()) => self.answer(&request).await?,
                 Err(error) if error.kind().is_wait() => break,
                 Err(error) => passed_over(error)?,
             }
         }
-        loop {
+        while Instant::now() < end {
             match self.jobs.recv_frames(&mut job, Wait::Never).await {
                 Ok(()) => self.take(&job),
                 Err(error) if error.kind().is_wait() => break,
@@ -144,13 +172,14 @@ impl Service {
                 )?)]
             }
         };
+        // Not to wait: a client that reads none of a thousand answers, or went away, must
+        // not keep the others waiting.
         let sent = self
             .clients
-            .send_parts_to(request.envelope(), &mut parts, Wait::Configured)
+            .send_parts_to(request.envelope(), &mut parts, Wait::Never)
             .await;
         match sent {
             Ok(()) => self.answered += 1,
-            // The client went away: that is its business.
             Err(error) => eprintln!("not answered: {error}"),
         }
         Ok(())

@@ -27,16 +27,30 @@ use traffic::{Traffic, Verdict};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-fn main() -> Result<ExitCode, Failure> {
+fn main() -> ExitCode {
+    match soak() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("soak: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn soak() -> Result<ExitCode, Failure> {
     let mut messages = 1_000_000;
     let mut over = None;
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let value = arguments.next().ok_or("--messages NUMBER, --over NAME")?;
+        if argument == "--help" {
+            println!("{USAGE}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let value = arguments.next().ok_or(USAGE)?;
         match argument.as_str() {
-            "--messages" => messages = value.parse()?,
+            "--messages" => messages = value.parse().map_err(|_| USAGE)?,
             "--over" => over = Some(value),
-            _ => return Err(format!("unknown option {argument}").into()),
+            _ => return Err(USAGE.into()),
         }
     }
     let chosen: Vec<_> = links::ALL
@@ -63,6 +77,8 @@ fn main() -> Result<ExitCode, Failure> {
         ExitCode::FAILURE
     })
 }
+
+const USAGE: &str = "usage: soak [--messages NUMBER] [--over TRANSPORT]";
 
 /// How a run went.
 pub(crate) struct Outcome {

@@ -192,6 +192,8 @@ impl FusedIterator for Places<'_> {}
 
 /// Writes a bundle of `frames` into a new vector.
 ///
+/// Each frame is asked for its bytes several times, and has to give the same.
+///
 /// # Errors
 ///
 /// As [`encoded_len`].
@@ -221,6 +223,7 @@ pub fn encode_to_vec<F: AsRef<[u8]>>(frames: &[F]) -> Result<Vec<u8>, Error> {
 ///
 /// Returns how many bytes that were. `writer` is not flushed. Header and table
 /// come in pieces of up to 1 KiB, a frame and the padding before it in one each.
+/// Each frame is asked for its bytes several times, and has to give the same.
 ///
 /// # Errors
 ///

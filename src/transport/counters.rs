@@ -33,7 +33,8 @@ pub struct Counters {
     pub refused_message_bytes: u64,
     /// Received messages refused because they are none: [`ErrorKind::Malformed`].
     pub refused_malformed: u64,
-    /// Connections made or accepted, where the transport can tell.
+    /// Connections made or accepted, where the transport can tell: NNG always, ZeroMQ
+    /// if its builder was told to, shared memory and the loopback never.
     pub connects: u64,
     /// Connections lost, where the transport can tell. A reconnect is one more
     /// connect after a disconnect.

@@ -121,6 +121,22 @@ fn several_transports_are_awaited_at_a_time() {
 }
 
 #[test]
+fn a_task_that_only_looks_lets_others_have_their_turn() {
+    run(0, async {
+        let (_left, right) = loopback::pair();
+        let mut right = Async::new(right).unwrap();
+        let other = tokio::spawn(tokio::time::sleep(Duration::from_millis(5)));
+        let mut message = loopback::Message::default();
+        let start = Instant::now();
+        while !other.is_finished() {
+            let error = right.recv_frames(&mut message, Wait::Never).await;
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::WouldBlock);
+            assert!(start.elapsed() < PATIENCE / 2, "the other never had a turn");
+        }
+    });
+}
+
+#[test]
 fn a_stream_ends_when_the_other_end_closes() {
     run(0, async {
         let (left, right) = loopback::pair();

@@ -12,8 +12,8 @@ use tensorwire::error::DecodeErrorKind;
 use tensorwire::message::{Decoder, NO_SCALARS, encode_to_vec, frames};
 use tensorwire::transport::loopback::{self, Error, Fault, Options, Script};
 use tensorwire::transport::{
-    Caps, ErrorKind, Frames, Observed, Part, RecvFrames, SendFrames, Transport, TransportError,
-    Wait,
+    Caps, ErrorKind, Frames, LendFrames, Loan, Observed, Part, RecvFrames, SendFrames, Transport,
+    TransportError, Wait,
 };
 
 use crate::copied;
@@ -373,4 +373,38 @@ fn receipts_tell_what_was_copied_and_what_is_kept() {
     receive(vec![Part::from(&[3; 500][..])]);
     let (copied, allocations, _) = receive(vec![Part::from(&[4; 400][..])]);
     assert_eq!((copied, allocations), (400, 0));
+}
+
+#[test]
+fn frames_are_written_where_they_are_received() {
+    let (mut left, mut right) = Options::new().with_shift(1).with_high_water(1).pair();
+    left.script([(1, Fault::Disconnect), (2, Fault::Fail)]);
+    let mut loan = left.lend_frames(&[3, 0, 5000], Wait::Never).unwrap();
+    let mut addresses = Vec::new();
+    for place in loan.frames_mut() {
+        addresses.push(place.as_ptr());
+        place.fill(9);
+    }
+    loan.send(Wait::Never).unwrap();
+    // What is dropped is not sent.
+    drop(left.lend_frames(&[1], Wait::Never).unwrap());
+    let mut loan = left.lend_frames(&[2], Wait::Never).unwrap();
+    loan.frames_mut().for_each(|place| place.fill(8));
+    let (loan, error) = loan.send(Wait::Never).unwrap_err();
+    assert_eq!(error, Error::WouldBlock);
+
+    let message = right.recv().unwrap();
+    assert_eq!(copied(&message), [vec![9; 3], vec![], vec![9; 5000]]);
+    let received = message.frames().iter().map(|frame| frame.as_ref().as_ptr());
+    assert!(received.eq(addresses));
+    // A send that failed gives the loan back as it was.
+    let (loan, error) = loan.send(Wait::Never).unwrap_err();
+    assert_eq!(error, Error::Disconnected { message: 1 });
+    let (loan, error) = loan.send(Wait::Never).unwrap_err();
+    assert_eq!(error, Error::Injected { message: 2 });
+    loan.send(Wait::Never).unwrap();
+    assert_eq!(copied(&right.recv().unwrap()), [[8, 8]]);
+    let error = left.lend_frames(&[], Wait::Never).map(drop).unwrap_err();
+    assert_eq!(error, Error::EmptyMessage);
+    assert_eq!(left.counters().messages_sent, 2);
 }

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
-use ::iceoryx2::node::{Node, NodeBuilder};
+use ::iceoryx2::node::{Node, NodeBuilder, NodeState};
 use ::iceoryx2::prelude::{
-    Alignment, Config, FileName, Path as SystemPath, SemanticString, ServiceName,
-    SignalHandlingMode, ipc_threadsafe,
+    Alignment, CallbackProgression, Config, FileName, Path as SystemPath, SemanticString,
+    ServiceName, SignalHandlingMode, ipc_threadsafe,
 };
 use ::iceoryx2::service::port_factory::{event, publish_subscribe};
 
@@ -98,6 +98,20 @@ impl Channel {
         self.messages.dynamic_config().number_of_subscribers() > 0
     }
 
+    /// Returns whether one of these senders is on it.
+    pub(super) fn has_sender(&self, senders: &[u128]) -> bool {
+        use ::iceoryx2::prelude::PortFactory;
+        if senders.is_empty() {
+            return false;
+        }
+        let mut found = false;
+        self.messages.dynamic_config().list_publishers(|sender| {
+            found |= senders.contains(&sender.publisher_id.value());
+            CallbackProgression::Continue
+        });
+        found
+    }
+
     /// Makes a port; the place of one that was killed is free once that is cleaned up after.
     pub(super) fn port<T, E: PartialEq>(
         &self,
@@ -114,15 +128,28 @@ impl Channel {
                 Err(_) => {}
             }
             tries_left = tries_left.saturating_sub(1);
-            self.clean_up(Duration::from_secs(1))?;
+            self.clean_up(Duration::from_secs(1), Duration::MAX)?;
             thread::sleep(RETRY_PAUSE);
         }
     }
 
-    /// Removes what dead processes left behind, waiting for others who do so for up to `wait`.
-    pub(super) fn clean_up(&self, wait: Duration) -> Result<(), Error> {
+    /// Removes what dead processes left behind, waiting for others who do so for up to `wait`
+    /// each, and starts on no further one after `time`.
+    pub(super) fn clean_up(&self, wait: Duration, time: Duration) -> Result<(), Error> {
+        let start = Instant::now();
         guard(|| {
-            self.node.blocking_cleanup_dead_nodes(wait);
+            Node::<ipc_threadsafe::Service>::list(self.node.config(), |node| {
+                let NodeState::Dead(node) = node else {
+                    return CallbackProgression::Continue;
+                };
+                // What one call cannot remove is left to the next.
+                node.blocking_remove_stale_resources(wait).ok();
+                match start.elapsed() < time {
+                    true => CallbackProgression::Continue,
+                    false => CallbackProgression::Stop,
+                }
+            })
+            .ok();
         })
     }
 }
@@ -186,9 +213,13 @@ fn config(directory: Option<&Path>) -> Result<Config, Error> {
 /// Returns the directory, made if it was not there, if no other user can get at it.
 fn secure(directory: Option<&Path>, user: u32) -> Result<PathBuf, Error> {
     let directory = match directory {
-        Some(directory) => directory.to_path_buf(),
+        // Without a slash or a dot at the end, which would follow a link.
+        Some(directory) => directory.components().collect(),
         None => PathBuf::from(format!("/tmp/tensorwire-{user}")),
     };
+    if directory.as_os_str().len() > LONGEST_DIRECTORY {
+        return Err(Error::Directory(DirectoryFault::Path));
+    }
     DirBuilder::new()
         .mode(0o700)
         .create(&directory)
@@ -217,6 +248,9 @@ fn inaccessible(_: io::Error) -> Error {
 
 /// Each end is a node; some more are on their way in or out.
 const MAX_NODES: usize = 128;
+
+/// A path to a socket has 107 bytes, of which the names in the directory take 60.
+const LONGEST_DIRECTORY: usize = 47;
 
 /// How long opening a channel may be held up by others.
 const OPEN_PATIENCE: Duration = Duration::from_secs(3);

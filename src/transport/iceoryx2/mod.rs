@@ -69,6 +69,10 @@
 //! gone before the receiver knew of it. On one thread, open the sender first, or receive
 //! once, in vain if need be, between opening it and sending.
 //!
+//! A receiver that has no descriptors or no address space left for the pool of a sender
+//! says so: opening it fails, or, with a sender that comes later, one receive does
+//! ([`Error::Failed`]). Then that sender finds no room until the receiver is opened anew.
+//!
 //! What was sent is received also after the sender was dropped. What the receiver
 //! has not taken when *it* is dropped or killed is lost.
 //!
@@ -81,7 +85,8 @@
 //! A receive polls for [`spin`](Builder::spin), then sleeps. A sender that finds
 //! the receiver awake makes no system call. Sends that wait for room look for it
 //! every millisecond at least. Timeouts come at most about a millisecond late on a
-//! machine that is not overloaded, and never early. A receiver can also be waited for
+//! machine that is not overloaded, and never early; a send that cleans up after a killed
+//! process, some tens of them. A receiver can also be waited for
 //! together with other things, by its descriptor: [`Receiver::arm`].
 //!
 //! # Crashes

@@ -2,20 +2,23 @@
 #![allow(unsafe_code)]
 
 use core::fmt;
+use core::mem;
 use core::slice;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use ::iceoryx2::port::ReceiveError;
 use ::iceoryx2::port::listener::{Listener, ListenerCreateError};
 use ::iceoryx2::port::subscriber::{Subscriber, SubscriberCreateError};
 use ::iceoryx2::port::update_connections::UpdateConnections;
+use ::iceoryx2::port::{DegradationAction, ReceiveError};
 use ::iceoryx2::prelude::{FileDescriptorBased, ipc_threadsafe};
 use ::iceoryx2::sample::Sample;
 
@@ -48,8 +51,33 @@ struct Taken(Sample<ipc_threadsafe::Service, [[u8; BLOCK]], ()>);
 pub(super) struct Inlet {
     subscriber: Subscriber<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
     listener: Listener<ipc_threadsafe::Service>,
-    #[expect(dead_code, reason = "kept for its drop")]
     channel: Channel,
+    unreached: Arc<Unreached>,
+}
+
+/// The senders whose pool could not be mapped, since they were last asked for. iceoryx2
+/// does not try again, nor tell who sends to it.
+#[derive(Default)]
+struct Unreached {
+    any: AtomicBool,
+    senders: Mutex<Vec<u128>>,
+}
+
+impl Unreached {
+    fn note(&self, sender: u128) {
+        let senders = self.senders.lock();
+        senders.unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.any.store(true, Ordering::Release);
+    }
+
+    fn take(&self) -> Vec<u128> {
+        if !self.any.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.any.store(false, Ordering::Relaxed);
+        let senders = self.senders.lock();
+        mem::take(&mut *senders.unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Receiver {
@@ -63,25 +91,25 @@ impl Receiver {
             "make a listener",
             || channel.wakes.listener_builder().create(),
         )?;
-        let subscriber = channel.port(
-            (
-                SubscriberCreateError::ExceedsMaxSupportedSubscribers,
-                Error::ReceiverExists,
-            ),
-            "make a subscriber",
-            || channel.messages.subscriber_builder().create(),
-        )?;
-        // A sender that came between the subscriber's own look at the senders and its
-        // entry in the list counts on being known.
-        guard(|| subscriber.update_connections())?.map_err(|_| Error::Failed {
-            doing: "connect to the senders",
-        })?;
+        let unreached = Arc::new(Unreached::default());
+        let subscriber = subscribe(&channel, &unreached)?;
+        let missing = unreached.take();
+        let mut tries_left = 3_u8;
+        while guard(|| channel.has_sender(&missing))? {
+            // One that was killed may just be cleaned up after.
+            if tries_left == 0 {
+                return Err(UNREACHED);
+            }
+            tries_left = tries_left.saturating_sub(1);
+            channel.clean_up(Duration::from_secs(1), Duration::MAX)?;
+        }
         Ok(Self {
             ahead: None,
             inlet: Arc::new(Inlet {
                 subscriber,
                 listener,
                 channel,
+                unreached,
             }),
             options,
             prefix: Vec::new(),
@@ -110,7 +138,11 @@ impl Receiver {
         let ahead = self.ahead.take();
         let Some(Taken(sample)) = ahead.map_or_else(|| self.next(), |taken| Ok(Some(taken)))?
         else {
-            return Ok(false);
+            let missing = self.inlet.unreached.take();
+            return match self.call(|inlet| inlet.channel.has_sender(&missing))? {
+                true => Err(UNREACHED),
+                false => Ok(false),
+            };
         };
         // The length lies in shared memory too: this is the one time that it is read.
         let blocks = sample.payload();
@@ -137,11 +169,7 @@ impl Receiver {
                 Ok(Some(sample)) => return Ok(Some(Taken(sample))),
                 // With all that a sender can have under way kept by the user, nothing comes.
                 Ok(None) | Err(ReceiveError::ExceedsMaxBorrows) => return Ok(None),
-                Err(ReceiveError::ConnectionFailure(_)) => {
-                    return Err(Error::Failed {
-                        doing: "connect to a sender",
-                    });
-                }
+                Err(ReceiveError::ConnectionFailure(_)) => return Err(UNREACHED),
             }
         }
         Ok(None)
@@ -287,6 +315,39 @@ impl Observed for Receiver {
         self.recorder.counters()
     }
 }
+
+/// Makes a subscriber that notes the senders that it cannot reach.
+fn subscribe(
+    channel: &Channel,
+    unreached: &Arc<Unreached>,
+) -> Result<Subscriber<ipc_threadsafe::Service, [[u8; BLOCK]], ()>, Error> {
+    let subscriber = channel.port(
+        (
+            SubscriberCreateError::ExceedsMaxSupportedSubscribers,
+            Error::ReceiverExists,
+        ),
+        "make a subscriber",
+        || {
+            let unreached = unreached.clone();
+            let builder = channel.messages.subscriber_builder();
+            builder
+                .set_degradation_handler(move |_, info| {
+                    unreached.note(info.sender_port_id);
+                    DegradationAction::Ignore
+                })
+                .create()
+        },
+    )?;
+    // A sender that came between the subscriber's own look at the senders and its
+    // entry in the list counts on being known.
+    guard(|| subscriber.update_connections())?.map_err(|_| UNREACHED)?;
+    Ok(subscriber)
+}
+
+/// A sender counts on being known, and its pool could not be mapped.
+const UNREACHED: Error = Error::Failed {
+    doing: "connect to a sender",
+};
 
 /// Reads the total length out of a header, where it is the last field.
 fn total_len(header: &[u8]) -> Option<usize> {

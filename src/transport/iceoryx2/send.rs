@@ -236,7 +236,8 @@ impl Sender {
                 nap = nap.saturating_mul(2).min(LONGEST_NAP);
             }
             if cleaned.elapsed() >= CLEAN_UP_EVERY {
-                self.clean_up()?;
+                let left = deadline.remaining()?;
+                self.clean_up(left)?;
                 cleaned = Instant::now();
             }
             self.reconnect()?;
@@ -254,9 +255,9 @@ impl Sender {
         Ok(())
     }
 
-    /// Removes what dead processes left behind.
-    pub(super) fn clean_up(&mut self) -> Result<(), Error> {
-        self.call(|sender| sender.channel.clean_up(Duration::ZERO))?
+    /// Removes what dead processes left behind, and starts on no further one after `time`.
+    pub(super) fn clean_up(&mut self, time: Duration) -> Result<(), Error> {
+        self.call(|sender| sender.channel.clean_up(Duration::ZERO, time))?
     }
 
     /// Calls into iceoryx2, unless that ended in a panic before.

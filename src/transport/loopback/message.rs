@@ -19,20 +19,38 @@ pub struct Message {
 impl Message {
     /// Appends a copy of `bytes`, at `shift` past a multiple of 64 if given.
     pub(super) fn push_copy(&mut self, bytes: &[u8], shift: Option<usize>) {
+        self.push_made(bytes.len(), shift, |frame| frame.extend_from_slice(bytes));
+    }
+
+    /// Appends a frame of `len` zeros, to be written, placed as by [`Message::push_copy`].
+    pub(super) fn push_place(&mut self, len: usize, shift: Option<usize>) {
+        self.push_made(len, shift, |frame| {
+            frame.resize(frame.len().saturating_add(len), 0);
+        });
+    }
+
+    /// Appends a frame of `len` bytes, which `fill` appends to the vector.
+    fn push_made(&mut self, len: usize, shift: Option<usize>, fill: impl FnOnce(&mut Vec<u8>)) {
         let mut frame = self.spares.pop().unwrap_or_default();
         let room = frame.copied.capacity();
         frame.copied.clear();
         frame.start = 0;
         if let Some(shift) = shift {
-            let room = bytes.len().saturating_add(shift).saturating_add(LINE);
+            let room = len.saturating_add(shift).saturating_add(LINE);
             frame.copied.reserve(room);
             let gap = frame.copied.as_ptr().align_offset(LINE);
             frame.start = gap.min(LINE).saturating_add(shift);
             frame.copied.resize(frame.start, 0);
         }
-        frame.copied.extend_from_slice(bytes);
+        fill(&mut frame.copied);
         self.count(frame.copied.capacity() != room);
         self.push(frame);
+    }
+
+    /// Returns the places of the frames, which were all made by [`Message::push_place`].
+    pub(super) fn places_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let frames = self.frames.iter_mut();
+        frames.map(|frame| frame.copied.get_mut(frame.start..).unwrap_or_default())
     }
 
     /// Appends `buffer` itself.

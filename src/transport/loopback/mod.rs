@@ -34,6 +34,7 @@
 //! ```
 
 mod error;
+mod loan;
 mod message;
 mod options;
 mod queue;
@@ -49,6 +50,7 @@ use super::{Counters, Frames, Observed, Part, Recorder, RecvFrames, SendFrames, 
 use queue::{Arrival, Queue};
 
 pub use error::Error;
+pub use loan::Lent;
 pub use message::{Frame, Message};
 pub use options::Options;
 #[cfg(feature = "tokio")]
@@ -106,8 +108,16 @@ impl Loopback {
     }
 
     fn try_put(&mut self, wait: Wait, fill: impl FnOnce(&mut Message)) -> Result<usize, Error> {
+        let (mut message, number, fault) = self.begin(wait)?;
+        fill(&mut message);
+        self.deliver(message, number, fault)
+    }
+
+    /// Waits for room; gives an empty message, its number and what is to happen to it,
+    /// unless that is to fail.
+    fn begin(&mut self, wait: Wait) -> Result<(Message, u64, Option<Fault>), Error> {
         let deadline = Deadline::new(wait, self.options.send_timeout);
-        let mut message = self.outgoing.wait_for_room(deadline)?;
+        let message = self.outgoing.wait_for_room(deadline)?;
         let number = self.sent;
         self.sent = number.saturating_add(1);
         let fault = self.options.script.fault(number);
@@ -115,14 +125,23 @@ impl Loopback {
             Some(Fault::Close) => {
                 self.outgoing.close();
                 self.incoming.close();
-                return Err(Error::Closed);
+                Err(Error::Closed)
             }
             Some(Fault::Fail) => {
                 self.outgoing.recycle(message);
-                return Err(Error::Injected { message: number });
+                Err(Error::Injected { message: number })
             }
-            _ => fill(&mut message),
+            _ => Ok((message, number, fault)),
         }
+    }
+
+    /// Sends a message that is filled, and does to it what is to happen.
+    fn deliver(
+        &mut self,
+        mut message: Message,
+        number: u64,
+        fault: Option<Fault>,
+    ) -> Result<usize, Error> {
         let bytes = message.byte_count();
         let mut arrival = Arrival::default();
         match fault {

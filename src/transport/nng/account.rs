@@ -2,7 +2,7 @@
 //! left yet.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -70,6 +70,13 @@ impl Account {
     /// Counts a message that a send handed over.
     pub(super) fn handed(&self) {
         self.handed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a message that a send handed over when connections had taken `taken`,
+    /// some of those perhaps more than once.
+    pub(super) fn handed_after(&self, taken: u64) {
+        self.handed
+            .store(taken.saturating_add(1), Ordering::Relaxed);
     }
 
     /// Counts a message that a send handed over as a reply to the connection `pipe`.
@@ -151,6 +158,8 @@ impl Connections {
 pub(super) struct Traffic {
     sent: AtomicU64,
     taken: AtomicU64,
+    /// Whether it has messages that were taken and not counted as sent.
+    uncounted: AtomicBool,
 }
 
 impl Traffic {
@@ -175,9 +184,15 @@ impl Traffic {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Says that a socket sends here that does not know where its messages go.
+    pub(super) fn has_uncounted(&self) {
+        self.uncounted.store(true, Ordering::Relaxed);
+    }
+
     /// Tells whether receivers took all that was sent.
     pub(super) fn is_settled(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) >= self.sent.load(Ordering::Relaxed)
+        !self.uncounted.load(Ordering::Relaxed)
+            && self.taken.load(Ordering::Relaxed) >= self.sent.load(Ordering::Relaxed)
     }
 }
 

@@ -182,7 +182,7 @@ pub(super) struct Options {
     pub(super) topics: Vec<Vec<u8>>,
     reconnect: (Duration, Duration),
     recv_high_water: u32,
-    resend: Option<Duration>,
+    pub(super) resend: Option<Duration>,
     send_high_water: u32,
 }
 

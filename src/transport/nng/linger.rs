@@ -45,8 +45,8 @@ pub(super) enum Over {
         outgoing: Arc<Traffic>,
         incoming: Arc<Traffic>,
     },
-    /// Several endpoints, inproc among them.
-    Mixed,
+    /// Several endpoints, inproc among them; to those.
+    Mixed(Vec<Arc<Traffic>>),
     /// Endpoints of the system.
     System,
 }
@@ -63,7 +63,7 @@ impl Lingering {
             Over::Nothing => true,
             _ if self.flow == Flow::Broadcast => self.is_quiet(now),
             Over::Inproc { outgoing, .. } => outgoing.is_settled(),
-            Over::Mixed => self.account.is_settled(&self.socket, self.flow),
+            Over::Mixed(_) => self.account.is_settled(&self.socket, self.flow),
             Over::System => self.account.is_settled(&self.socket, self.flow) || self.is_drained(),
         }
     }

@@ -154,7 +154,8 @@
 //!   that breaks loses the messages that it had taken, as it does at any time.
 //! - If a connection of a Push socket with several peers broke with a message under way,
 //!   nothing tells that message from one that is still to go: closing then takes the whole
-//!   linger time. So it does for a socket with an inproc endpoint and others beside it.
+//!   linger time. So it does for a socket with an inproc endpoint and others beside it,
+//!   and for all that send to the same inproc endpoint as such a one.
 //! - Publish promises nothing; it stays open until no message has left for 100 ms.
 //! - A Pair socket that has a peer turns another one away, but NNG lets that one send
 //!   before it learns of it: what it sent until then is lost. So start the next peer of

@@ -125,14 +125,17 @@ impl<K: Sends> Socket<K> {
         bytes: usize,
         wait: Wait,
     ) -> Result<(), (Option<Body>, Error)> {
+        // The requests before it may have been sent several times each.
+        let resends = self.options.resend.is_some();
+        let taken = resends.then(|| self.account.taken(&self.socket));
         let sent = self.send_body(body, wait);
         match &sent {
             Ok(()) => {
                 self.recorder.sent(bytes);
-                if K::FLOW == Flow::Replies {
-                    self.account.replied(self.asked_by);
-                } else {
-                    self.account.handed();
+                match taken {
+                    _ if K::FLOW == Flow::Replies => self.account.replied(self.asked_by),
+                    Some(taken) => self.account.handed_after(taken),
+                    None => self.account.handed(),
                 }
                 if let Some(pending) = &mut self.pending {
                     pending.start(&self.socket);

@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem;
 use core::time::Duration;
 
 use alloc::borrow::ToOwned;
@@ -105,13 +106,26 @@ impl<K: Kind> Socket<K> {
 
     /// Notes an endpoint that it listens at or connects to.
     fn note(&mut self, endpoint: String, listens: bool) {
-        self.over = match (&self.over, endpoint.starts_with("inproc:")) {
-            (Over::Nothing, true) => Over::Inproc {
-                outgoing: Traffic::of(&endpoint, listens),
+        let inproc = endpoint.starts_with("inproc:");
+        let outgoing = inproc.then(|| Traffic::of(&endpoint, listens));
+        self.over = match (mem::take(&mut self.over), outgoing) {
+            (Over::Nothing, Some(outgoing)) => Over::Inproc {
+                outgoing,
                 incoming: Traffic::of(&endpoint, !listens),
             },
-            (Over::Nothing | Over::System, false) => Over::System,
-            _ => Over::Mixed,
+            (Over::Nothing | Over::System, None) => Over::System,
+            (before, more) => {
+                let mut all = match before {
+                    Over::Inproc { outgoing, .. } => alloc::vec![outgoing],
+                    Over::Mixed(all) => all,
+                    _ => Vec::new(),
+                };
+                all.extend(more);
+                if K::SENDS {
+                    all.iter().for_each(|outgoing| outgoing.has_uncounted());
+                }
+                Over::Mixed(all)
+            }
         };
         self.endpoint = endpoint;
     }

@@ -24,13 +24,20 @@
 //! # Closing
 //!
 //! [`Async::into_inner`] gives the transport back. Dropping the last handle of a
-//! ZeroMQ context waits for what is still to be sent, and with it blocks the thread:
-//! in a task, do that in `tokio::task::spawn_blocking`.
+//! ZeroMQ or NNG context waits for what is still to be sent, and with it blocks the
+//! thread: in a task, do that in `tokio::task::spawn_blocking`.
+//!
+//! # Other calls
+//!
+//! What a transport can do besides, such as [`lend_frames`](super::LendFrames::lend_frames),
+//! is called through [`Async::get_mut`], not to wait; where it would block,
+//! [`Async::changed`] waits until trying again may help.
 //!
 //! # Panics
 //!
 //! tokio itself panics if its runtime was built without I/O, or without time where
-//! a call is to wait for a while: build it with `enable_all`.
+//! a call is to wait for a while: build it with `enable_all`. So it does where such a
+//! call is polled outside of a runtime.
 //!
 //! # Examples
 //!
@@ -159,6 +166,51 @@ impl<T: Readiness> Async<T> {
         self.transport
     }
 
+    /// Waits until trying again may help, after a call of the transport's own came back
+    /// as [`ErrorKind::WouldBlock`]. It may be back for nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the reactor says, when its runtime shuts down.
+    ///
+    /// # Examples
+    ///
+    /// A frame is written in place once there is room for it.
+    ///
+    /// ```
+    /// use tensorwire::transport::tokio::{Async, Direction};
+    /// use tensorwire::transport::{LendFrames, Loan, TransportError, Wait, loopback};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// let (left, right) = loopback::pair();
+    /// let (mut left, mut right) = (Async::new(left)?, Async::new(right)?);
+    /// loop {
+    ///     match left.get_mut().lend_frames(&[4], Wait::Never) {
+    ///         Ok(mut loan) => {
+    ///             loan.frames_mut().for_each(|frame| frame.fill(7));
+    ///             loan.send(Wait::Never).map_err(|(_, error)| error)?;
+    ///             break;
+    ///         }
+    ///         Err(error) if error.kind().is_wait() => {}
+    ///         Err(error) => return Err(error.into()),
+    ///     }
+    ///     left.changed(Direction::Send).await?;
+    /// }
+    /// right.recv().await?;
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    pub async fn changed(&mut self, direction: Direction) -> io::Result<()> {
+        poll_fn(|cx| {
+            self.transport
+                .poll_ready(&mut self.registration, direction, cx)
+        })
+        .await
+    }
+
     /// Tries until it does not block; cancelled, it has done nothing.
     fn poll_with<R, E: TransportError>(
         &mut self,
@@ -197,7 +249,11 @@ impl<T: Readiness> Async<T> {
         mut attempt: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<R, Error<E>> {
         let longest = match wait {
-            Wait::Never => return attempt(&mut self.transport).map_err(Error::Transport),
+            Wait::Never => {
+                // Nor must a task that only ever looks.
+                coop::consume_budget().await;
+                return attempt(&mut self.transport).map_err(Error::Transport);
+            }
             Wait::Forever => None,
             Wait::UpTo(longest) => Some(longest),
             Wait::Configured => self.transport.timeout(direction),

@@ -146,7 +146,13 @@ fn names_and_directories_that_will_not_do_are_refused() {
     assert_eq!(open(public.clone()), refused(DirectoryFault::Insecure));
     let link = folder.0.join("link");
     std::os::unix::fs::symlink(&folder.0, &link).unwrap();
-    assert_eq!(open(link), refused(DirectoryFault::Insecure));
+    for link in [link.clone(), link.join(""), link.join(".")] {
+        assert_eq!(open(link), refused(DirectoryFault::Insecure));
+    }
+    // Long enough for a node, and too long for a socket.
+    let long = PathBuf::from("/tmp").join("x".repeat(80));
+    assert_eq!(open(long.clone()), refused(DirectoryFault::Path));
+    assert!(!long.exists());
     let own = folder.0.join("own");
     assert_eq!(open(own.clone()), Ok(()));
     let mode = fs::metadata(own).unwrap().permissions().mode();

@@ -3,7 +3,7 @@
 use std::thread;
 
 use tensorwire::transport::iceoryx2::{Error, MAX_SENDERS, Message};
-use tensorwire::transport::{Frames, RecvFrames, SendFrames};
+use tensorwire::transport::{Frames, RecvFrames, SendFrames, Wait};
 
 use super::channels::channel;
 use crate::copied;
@@ -62,6 +62,36 @@ fn who_only_tries_finds_out_that_the_receiver_is_another() {
             assert_eq!(copied(&receiver.recv().unwrap()), [[round]]);
         }
     }
+}
+
+/// Six maps of it have room in the address space, twelve do not.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sender_whose_pool_cannot_be_mapped_is_told_of_and_loses_nothing() {
+    const HUGE: usize = 1 << 44;
+    let failed = Err(Error::Failed {
+        doing: "connect to a sender",
+    });
+    let huge = channel(1).message_bytes(HUGE);
+    let senders: Vec<_> = (0..6).map(|_| huge.clone().sender().unwrap()).collect();
+    assert_eq!(huge.receiver().map(drop), failed);
+    for mut sender in senders {
+        assert_eq!(sender.try_send(&[b"lost?"]), Err(Error::WouldBlock));
+    }
+
+    let channel = channel(1);
+    let mut receiver = channel.clone().receiver().unwrap();
+    let mut small = channel.clone().sender().unwrap();
+    let huge = channel.message_bytes(HUGE);
+    let mut senders: Vec<_> = (0..6).map(|_| huge.clone().sender().unwrap()).collect();
+    let mut message = Message::default();
+    assert_eq!(receiver.recv_frames(&mut message, Wait::Never), failed);
+    let mut last = senders.pop().unwrap();
+    assert_eq!(last.try_send(&[b"lost?"]), Err(Error::WouldBlock));
+    // The others go on.
+    let receiver = thread::spawn(move || copied(&receiver.recv().unwrap()));
+    small.send(&[b"received"]).unwrap();
+    assert_eq!(receiver.join().unwrap(), [b"received"]);
 }
 
 #[test]

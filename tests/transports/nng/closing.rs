@@ -106,6 +106,61 @@ fn a_receiver_that_comes_late_still_gets_what_a_dropped_sender_left() {
 }
 
 #[test]
+fn what_is_sent_beside_a_socket_with_several_endpoints_arrives() {
+    let context = Context::new();
+    let endpoint = inproc();
+    let pull = set_up(context.pull(), Setup::default());
+    let mut pull = pull.listen(&endpoint).unwrap();
+    let push = || {
+        let push = set_up(context.push(), Setup::default());
+        push.dial(&endpoint).unwrap()
+    };
+    // What it sends is taken, and it does not know from which endpoint.
+    let mut other = push();
+    other.dial("tcp://127.0.0.1:9").unwrap();
+    for _ in 0..20 {
+        other.send(&[b"from the other"]).unwrap();
+        pull.recv().unwrap();
+    }
+    other.close(Duration::ZERO);
+    let mut push = push();
+    for number in 0..5_u32 {
+        push.send(&[&number.to_le_bytes()]).unwrap();
+    }
+    drop(push);
+    for number in 0..5 {
+        assert_eq!(number_of(&pull.recv_frames_within(SOON).unwrap()), number);
+    }
+}
+
+#[test]
+fn a_request_sent_last_arrives_also_after_one_that_was_sent_several_times() {
+    for endpoint in endpoints() {
+        let context = Context::new();
+        let reply = set_up(context.reply(), Setup::default());
+        let mut reply = reply.listen(&endpoint).unwrap();
+        let request = set_up(context.request(), Setup::default());
+        let request = request.resend(Duration::from_millis(50));
+        let mut request = request.dial(reply.endpoint()).unwrap();
+        request.send(&[b"anybody there?"]).unwrap();
+        for _ in 0..3 {
+            reply.recv().unwrap();
+        }
+        reply.send(&[b"yes"]).unwrap();
+        request.recv().unwrap();
+        let tensor = vec![1_u8; 32 << 20];
+        request.send(&[&tensor]).unwrap();
+        drop(request);
+        loop {
+            let question = reply.recv_frames_within(SOON).unwrap();
+            if question.byte_count() == tensor.len() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
 fn the_end_of_the_context_waits_for_what_is_left() {
     for endpoint in [ipc(), "tcp://127.0.0.1:0".into()] {
         let (receivers, senders) = (Context::new(), Context::new());
