@@ -9,6 +9,11 @@ use core::fmt;
 /// trusted. An envelope (the identity that a ROUTER socket puts before a
 /// message) is not part of the message and does not count.
 ///
+/// A larger message is drained and refused, as
+/// [`ErrorKind::CapExceeded`](super::ErrorKind::CapExceeded); or the connection it came on is
+/// dropped before it is read, which costs what was under way there and is no
+/// error here: see [the exception](super#the-contract).
+///
 /// # Examples
 ///
 /// ```

@@ -13,6 +13,47 @@ use super::Wait;
 ///
 /// # Examples
 ///
+/// Try; ask what time is left; wait no longer than that; repeat. In this order, as
+/// no time at all is [`Expired::TimedOut`] at once, and yet a call without time gets
+/// what is there:
+///
+/// ```
+/// use core::time::Duration;
+/// use std::collections::VecDeque;
+/// use std::sync::{Condvar, Mutex, PoisonError};
+/// use tensorwire::transport::{Deadline, Expired, Wait};
+///
+/// struct Queue {
+///     bodies: Mutex<VecDeque<Vec<u8>>>,
+///     came: Condvar,
+///     timeout: Option<Duration>,
+/// }
+///
+/// impl Queue {
+///     fn take(&self, wait: Wait) -> Result<Vec<u8>, Expired> {
+///         let deadline = Deadline::new(wait, self.timeout);
+///         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+///         loop {
+///             if let Some(body) = bodies.pop_front() {
+///                 return Ok(body);
+///             }
+///             let left = deadline.remaining()?;
+///             let woken = self.came.wait_timeout(bodies, left);
+///             bodies = woken.unwrap_or_else(PoisonError::into_inner).0;
+///         }
+///     }
+/// }
+///
+/// let bodies = Mutex::new(VecDeque::from([b"there".to_vec()]));
+/// let queue = Queue { bodies, came: Condvar::new(), timeout: Some(Duration::ZERO) };
+/// assert_eq!(queue.take(Wait::Configured)?, b"there"); // though there is no time
+/// assert_eq!(queue.take(Wait::Configured), Err(Expired::TimedOut));
+/// assert_eq!(queue.take(Wait::Never), Err(Expired::WouldBlock));
+/// # Ok::<(), Expired>(())
+/// ```
+///
+/// What it makes of each [`Wait`]:
+///
 /// ```
 /// use core::time::Duration;
 /// use tensorwire::transport::{Deadline, Expired, Wait};

@@ -23,6 +23,9 @@ pub trait TransportError: core::error::Error + Send + Sync + 'static {
 pub enum ErrorKind {
     /// A received message was larger than the caps allow. It was drained; the
     /// next one is intact.
+    ///
+    /// Over ipc and tcp the library may cut the peer off instead, and there is no such
+    /// error: see [the exception](super#the-contract).
     CapExceeded,
     /// The transport, or the far end of it, is closed for good.
     Closed,
@@ -38,7 +41,8 @@ pub enum ErrorKind {
     Other,
     /// The time to wait was up.
     TimedOut,
-    /// There is no peer of that name.
+    /// There is no peer of that name, as far as the transport knows: one that died
+    /// may count as there for a while.
     Unreachable,
     /// It cannot be done now, and the call was not to wait.
     WouldBlock,

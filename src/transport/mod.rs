@@ -46,6 +46,16 @@
 //!    is drained to its last frame: the next receive starts at a boundary.
 //! 3. **Caps.** No received message is larger than its [`Caps`].
 //!
+//! One exception: a library may cut a peer off rather than read what is far over
+//! the caps. Over ipc and tcp libzmq does so at a frame over [`Caps::frame_bytes`] (and over
+//! 512 bytes), NNG at a body longer than the caps admit (and than 64 KiB). Then that message
+//! is lost, and with the connection the others that were under way on it; no receive fails,
+//! and no message counts as refused. A sender that connects again goes on with a
+//! later message: there is a gap, never a part of a message, nor another order. The
+//! one trace is [`Counters::disconnects`], which zmq counts only if asked to
+//! (`zmq::Builder::count_connections`). A service that has to notice watches that count,
+//! or has its peers number their messages.
+//!
 //! Three things it does *not* promise. Frames lie at arbitrary addresses: never
 //! assume alignment. A send that returned `Ok` was handed over; whether the
 //! peer got it is for the peer to say. And a message has at least one frame:
@@ -59,6 +69,18 @@
 //! not to wait at all, [`ErrorKind::TimedOut`] when its time was up. In both
 //! cases nothing was sent, nothing was lost, and the same call may be repeated.
 //! A signal (`EINTR`) does not end a call: it goes on with the time left.
+//!
+//! A send may wait for a peer, or queue for one. Where nobody is there yet:
+//!
+//! | transport | a send |
+//! |---|---|
+//! | loopback | both ends are made at once |
+//! | zmq | queues for a peer that the socket connects to, up to the high-water mark; waits where it is bound only, or has no endpoint; PUB drops, ROUTER is [`ErrorKind::Unreachable`] |
+//! | nng | queues, up to the high-water mark; PUB drops |
+//! | iceoryx2 | waits for a receiver |
+//!
+//! So generic code takes neither an `Ok` for the word of a peer, nor a send that finds no
+//! room for a sign that a peer is slow: perhaps nobody came.
 //!
 //! # Ownership
 //!
@@ -81,6 +103,18 @@
 //! received messages with [`Caps::meter`], fix when a call has to be back with a
 //! `Deadline`, count with a [`Recorder`]. The traits need neither `std` nor an
 //! allocator.
+//!
+//! - **Sends need room of their own.** With a high-water mark of *n*, sends of *n*
+//!   messages of any size come back though the receiver, which is there, calls nothing
+//!   meanwhile. What takes bytes only as fast as they are read, a pipe or a stream, has to
+//!   have a queue before it, and a thread that writes from there.
+//! - **A send that times out has sent nothing,** also when its time is up half way. So
+//!   wait before the first byte, for room for the whole message; and once a byte is
+//!   on its way the message is sent: the rest is in the queue, and leaves from
+//!   there. If the wire breaks half way, the receiver drops the part it has.
+//! - **A receive that times out half way keeps the part it has,** for the next one.
+//! - **Try first, and ask the deadline after.** A call that is not to wait, or has no time
+//!   to, gets what is there. `Deadline` has the loop.
 //!
 //! Then hold it to the contract: with feature `conformance`, the module
 //! `transport::conformance` has the tests that the transports of this crate pass.
@@ -258,7 +292,8 @@ pub trait SendFrames {
     ///
     /// The transport's own; then the peer sees none of the frames.
     /// [`ErrorKind::WouldBlock`] and [`ErrorKind::TimedOut`] mean that there was
-    /// no room within `wait`.
+    /// no room within `wait`; or nobody to send to, if the transport does not queue
+    /// for peers to come.
     fn send_frames(&mut self, frames: &[&[u8]], wait: Wait) -> Result<(), Self::SendError>;
 
     /// Sends `parts`, in order, as one message, taking the owned ones along.

@@ -85,9 +85,11 @@ fn main() -> ExitCode {
                     if checks.is_empty() {
                         continue;
                     }
-                    let suite = Suite::new().with_checks(&checks).with_scale(scale);
+                    let suite = Suite::new()
+                        .with_checks(&checks)
+                        .with_scale(scale)
+                        .with_progress(|backend, verdict| println!("{backend}: {verdict}"));
                     let report = (backend.run)(&suite);
-                    println!("{report}");
                     reports.lock().unwrap().push((column, report));
                 }
             });

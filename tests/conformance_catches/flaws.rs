@@ -193,7 +193,11 @@ pub(crate) const CAUGHT: &[(Flaw, Check, &str)] = &[
         "instead of TimedOut",
     ),
     (Flaw::WaitsWhereItIsNotTo, Check::ZeroWait, "back after"),
-    (Flaw::NeverWakes, Check::Wakeup, "not done after 4 s"),
+    (
+        Flaw::NeverWakes,
+        Check::Wakeup,
+        "not done after 4 s: receiving message 0",
+    ),
     (Flaw::IgnoresForever, Check::Wakeup, "receiving: timed out"),
     (
         Flaw::IgnoresHighWater,

@@ -9,6 +9,7 @@ mod sender;
 
 use std::error::Error;
 use std::slice;
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -55,6 +56,29 @@ fn the_same_transport_without_a_flaw_passes_all_checks() {
     let report = Suite::new().run(Broken::new(Flaw::None));
     let report = report.into_result().unwrap();
     assert_eq!(report.passed(), Check::ALL.len(), "{report}");
+}
+
+#[test]
+fn each_check_is_told_as_it_is_done() {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    let suite = Suite::new().with_checks(&[Check::Order, Check::NoFrames, Check::Receipts]);
+    let suite = suite.with_progress(|backend, verdict| {
+        let (check, outcome) = (verdict.check(), verdict.outcome());
+        let text = format!("{backend} {check} {}", matches!(outcome, Outcome::Passed));
+        TOLD.lock().unwrap().push(text);
+    });
+    let report = suite.run(Broken::new(Flaw::Reorders));
+    assert_eq!((report.passed(), report.failed()), (2, 1), "{report}");
+    let told = TOLD.lock().unwrap();
+    assert_eq!(
+        *told,
+        [
+            "broken order false",
+            "broken no_frames true",
+            "broken receipts true"
+        ]
+    );
 }
 
 #[test]

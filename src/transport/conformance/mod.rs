@@ -54,8 +54,10 @@
 //!
 //! Each check runs on a thread of its own. A panic that comes out of the backend is a
 //! failed check; so is a check that is not done after several times the patience of the
-//! [`Suite`]. Its thread is then left behind, as threads cannot be ended from without,
-//! and the suite goes on. (Where panics abort, they end the suite too.)
+//! [`Suite`], and the failure names the calls that do not come back. Its thread is then
+//! left behind, as threads cannot be ended from without, and the suite goes on. (Where
+//! panics abort, they end the suite too.) [`Suite::with_progress`] tells of each check
+//! as it is done.
 //!
 //! # Where transports differ
 //!
@@ -79,6 +81,7 @@ mod checks;
 mod report;
 mod suite;
 mod support;
+mod watch;
 
 use core::error::Error;
 use core::time::Duration;

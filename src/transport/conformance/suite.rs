@@ -17,6 +17,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::support::{Bench, Stop};
+use super::watch::{Steps, WatchedBackend};
 use super::{Backend, Check, Failure, HALF_A_MINUTE, Outcome, Report, Verdict};
 
 /// Runs all checks over `backend`, at [`Scale::Quick`].
@@ -59,6 +60,7 @@ pub enum Scale {
 pub struct Suite {
     checks: Vec<Check>,
     patience: Duration,
+    progress: fn(&str, &Verdict),
     scale: Scale,
 }
 
@@ -68,6 +70,7 @@ impl Suite {
         Self {
             checks: Check::ALL.to_vec(),
             patience: HALF_A_MINUTE,
+            progress: |_, _| {},
             scale: Scale::Quick,
         }
     }
@@ -81,9 +84,27 @@ impl Suite {
     /// Sets how long a call may take that is to succeed; 30 seconds unless set.
     ///
     /// It is the timeout and linger of most setups. A check that is not done after
-    /// four times as long has failed.
+    /// four times as long has failed: `not done after 120 s: sending message 10,
+    /// receiving message 3`. These are the calls under way; messages are counted from 0,
+    /// for each end.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Sets what is told of each check as it is done, with the name of the backend;
+    /// nothing unless set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tensorwire::transport::conformance::Suite;
+    ///
+    /// let suite = Suite::new().with_progress(|backend, verdict| println!("{backend}: {verdict}"));
+    /// # let _ = suite;
+    /// ```
+    pub fn with_progress(mut self, progress: fn(&str, &Verdict)) -> Self {
+        self.progress = progress;
         self
     }
 
@@ -100,7 +121,9 @@ impl Suite {
         let verdicts = self.checks.iter().map(|&check| {
             let start = Instant::now();
             let outcome = self.run_one(&backend, check);
-            Verdict::new(check, outcome, start.elapsed())
+            let verdict = Verdict::new(check, outcome, start.elapsed());
+            (self.progress)(&name, &verdict);
+            verdict
         });
         let verdicts = verdicts.collect();
         Report::new(name, verdicts)
@@ -110,7 +133,9 @@ impl Suite {
         if let Some(reason) = backend.skip(check) {
             return Outcome::Skipped(reason.to_owned());
         }
-        let bench = Bench::new(backend.clone(), self.scale, self.patience);
+        let steps = Arc::<Steps>::default();
+        let watched = WatchedBackend::new(backend.clone(), steps.clone());
+        let bench = Bench::new(Arc::new(watched), self.scale, self.patience);
         let (done, outcome) = mpsc::channel();
         let checking = thread::Builder::new().name(check.name().to_owned());
         let spawned = checking.spawn(move || {
@@ -134,7 +159,7 @@ impl Suite {
         match outcome.recv_timeout(longest) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => {
-                let text = format!("not done after {} s", longest.as_secs());
+                let text = format!("not done after {} s: {steps}", longest.as_secs());
                 Outcome::Failed(Failure::new(text))
             }
             Err(RecvTimeoutError::Disconnected) => {

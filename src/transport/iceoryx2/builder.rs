@@ -42,7 +42,10 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Starts to set up an end of the channel `name`: 1 to 255 bytes of text.
+    /// Starts to set up an end of the channel `name`: 1 to 255 characters of ASCII other
+    /// than NUL, not starting with `iox2://`. Slashes, spaces and the like are lawful.
+    ///
+    /// Another name is [`Error::Name`] when the end is opened.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),

@@ -27,17 +27,19 @@ pub enum Error {
     LengthChanged,
     /// What came is no bundle; it is gone.
     Malformed(bundle::Error),
-    /// The name is empty, too long, or not one that iceoryx2 takes.
+    /// The name is not 1 to 255 characters of ASCII other than NUL, or it starts with
+    /// `iox2://`, as iceoryx2's own names do.
     Name,
     /// The channel has a receiver, or messages of an earlier one are still kept.
     ReceiverExists,
     /// The time to wait was up.
     TimedOut,
-    /// The message does not fit into a place of this sender's pool.
+    /// The message does not fit into a place of this sender's pool; or, of a sender that
+    /// is being opened, places that large make a pool of more than all memory.
     TooLarge {
-        /// The bytes in one place.
+        /// The bytes in one place, or those that one may have in a pool as deep.
         limit: usize,
-        /// The bytes of the message, as a bundle.
+        /// The bytes of the message, as a bundle; or those that a place was to have.
         actual: usize,
     },
     /// The channel has [`MAX_SENDERS`](super::MAX_SENDERS) senders.
@@ -93,11 +95,16 @@ impl fmt::Display for Error {
             Self::Failed { doing } => write!(f, "iceoryx2 failed to {doing}"),
             Self::LengthChanged => f.write_str("length of a frame changed"),
             Self::Malformed(error) => write!(f, "no bundle: {error}"),
-            Self::Name => f.write_str("not a name for a channel"),
+            Self::Name => f.write_str(
+                "not a name for a channel: 1 to 255 ASCII characters, no nul, not iox2:// first",
+            ),
             Self::ReceiverExists => f.write_str("channel has a receiver"),
             Self::TimedOut => f.write_str("timed out"),
             Self::TooLarge { limit, actual } => {
-                write!(f, "bundle of {actual} bytes, at most {limit} have room")
+                write!(
+                    f,
+                    "{actual} bytes for one place of the pool, which has at most {limit}"
+                )
             }
             Self::TooManySenders => f.write_str("channel has as many senders as it can"),
             Self::WouldBlock => f.write_str("would block"),

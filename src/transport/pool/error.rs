@@ -39,7 +39,7 @@ impl fmt::Display for PoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfMemory => f.write_str("no memory for a further buffer"),
-            Self::TimedOut => f.write_str("timed out"),
+            Self::TimedOut => f.write_str("no buffer came back in time"),
             Self::TooLarge { len, slot_bytes } => {
                 write!(f, "buffer of {len} bytes, a slot holds {slot_bytes}")
             }

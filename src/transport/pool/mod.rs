@@ -267,6 +267,8 @@ pub const BUFFER_ALIGN: usize = 64;
 mod tests {
     use core::time::Duration;
 
+    use alloc::string::ToString;
+
     use std::thread;
     use std::time::Instant;
 
@@ -344,6 +346,7 @@ mod tests {
         let wait = Duration::from_millis(30);
         let error = pool.take(8, Wait::UpTo(wait)).unwrap_err();
         assert_eq!(error, PoolError::TimedOut);
+        assert_eq!(error.to_string(), "no buffer came back in time");
         assert!(start.elapsed() >= wait);
         let other = pool.clone();
         let waits = thread::spawn(move || other.take(8, Wait::Configured).map(drop));

@@ -55,7 +55,8 @@ impl<K: Kind> Builder<K> {
     /// # Errors
     ///
     /// [`Error::Endpoint`] or [`Error::EndpointWithNul`] for an endpoint that is
-    /// none, [`Error::System`] for what else libzmq does not take.
+    /// none, [`Error::Identity`] for an identity that is none, [`Error::System`] for
+    /// what else libzmq does not take.
     pub fn bind(self, endpoint: &str) -> Result<Socket<K>, Error> {
         let mut socket = self.open()?;
         socket.bind(endpoint)?;
@@ -77,7 +78,8 @@ impl<K: Kind> Builder<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::System`], if libzmq does not take an option or has no socket left.
+    /// [`Error::Identity`] for an identity that is none; [`Error::System`], if libzmq
+    /// does not take an option or has no socket left.
     pub fn open(self) -> Result<Socket<K>, Error> {
         Socket::open(self.context, self.options)
     }
@@ -160,6 +162,9 @@ impl<K: Kind> Builder<K> {
 impl Builder<Dealer> {
     /// Sets the identity by which a ROUTER knows this socket: 1 to 255 bytes, the
     /// first of them not zero. Unless set, each ROUTER makes one up.
+    ///
+    /// Another one is [`Error::Identity`] when the socket is opened. Zero is what the
+    /// identities start with that ROUTER sockets make up.
     pub fn identity(mut self, identity: &[u8]) -> Self {
         self.options.identity = Some(identity.to_vec());
         self
@@ -212,6 +217,10 @@ impl Options {
         socket.set_linger(millis(linger))?;
         socket.set_immediate(self.immediate)?;
         if let Some(identity) = &self.identity {
+            let len = identity.len();
+            if matches!(identity.first(), None | Some(0)) || len > MAX_IDENTITY_BYTES {
+                return Err(Error::Identity { len });
+            }
             socket.set_identity(identity)?;
         }
         for topic in &self.topics {
@@ -243,6 +252,9 @@ impl Default for Options {
 /// too, of which an identity of 255 bytes makes the largest. Smaller caps are held
 /// to on receiving.
 const MIN_FRAME_CAP: usize = 512;
+
+/// The longest identity: its length is one byte on the wire.
+const MAX_IDENTITY_BYTES: usize = 255;
 
 /// The longest subscription that a PUB socket takes: all that it receives, and kept
 /// by libzmq at a hundred times its size.

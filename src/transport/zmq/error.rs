@@ -24,6 +24,11 @@ pub enum Error {
     },
     /// The endpoint holds a NUL byte.
     EndpointWithNul,
+    /// The identity does not have 1 to 255 bytes, or the first of them is zero.
+    Identity {
+        /// How many bytes it has.
+        len: usize,
+    },
     /// libzmq or the operating system failed otherwise.
     System {
         /// The error number, as `zmq_errno` gave it.
@@ -31,7 +36,8 @@ pub enum Error {
     },
     /// The time to wait was up.
     TimedOut,
-    /// No peer has the identity that the envelope names.
+    /// No peer has the identity that the envelope names; see
+    /// [the module](super#envelopes) on peers that are gone.
     Unreachable,
     /// It cannot be done now, and the call was not to wait.
     WouldBlock,
@@ -65,9 +71,10 @@ impl TransportError for Error {
             Self::Cap(_) => ErrorKind::CapExceeded,
             Self::Closed => ErrorKind::Closed,
             Self::Disconnected => ErrorKind::Disconnected,
-            Self::EmptyMessage | Self::Endpoint { .. } | Self::EndpointWithNul => {
-                ErrorKind::InvalidInput
-            }
+            Self::EmptyMessage
+            | Self::Endpoint { .. }
+            | Self::EndpointWithNul
+            | Self::Identity { .. } => ErrorKind::InvalidInput,
             Self::System { .. } => ErrorKind::Other,
             Self::TimedOut => ErrorKind::TimedOut,
             Self::Unreachable => ErrorKind::Unreachable,
@@ -95,6 +102,10 @@ impl fmt::Display for Error {
                 describe(*errno, f)
             }
             Self::EndpointWithNul => f.write_str("endpoint with a nul byte"),
+            Self::Identity { len } => write!(
+                f,
+                "identity of {len} bytes refused: 1 to 255 are allowed, the first not zero"
+            ),
             Self::System { errno } => describe(*errno, f),
             Self::TimedOut => f.write_str("timed out"),
             Self::Unreachable => f.write_str("no peer with this identity"),

@@ -70,7 +70,7 @@
 //!
 //! A ROUTER socket puts the identity of the sender before each message. It is
 //! kept apart: [`Routed::envelope`], while the frames are those of the message.
-//! The answer goes to [`Socket::to`] that envelope; a peer that is not there is
+//! The answer goes to [`Socket::to`] that envelope; an identity that no peer has is
 //! [`Error::Unreachable`], not a message that vanishes.
 //!
 //! ```
@@ -89,6 +89,19 @@
 //! # Ok::<(), zmq::Error>(())
 //! ```
 //!
+//! A peer that is gone is one that nobody has only once libzmq has noticed, by the end
+//! of its connection; until then messages queue for it, and are lost with it.
+//! After that there are three cases:
+//!
+//! - Its queue had room: [`Error::Unreachable`], at once.
+//! - Its queue was full: [`Error::TimedOut`] or [`Error::WouldBlock`], as while it lived,
+//!   until the ROUTER socket has received all that the peer had sent, and tried to receive
+//!   more; from then on `Unreachable`. So a service that answers has to
+//!   go on receiving (in vain, with [`Wait::Never`](super::Wait::Never), if nothing else
+//!   is to be received) while an answer finds no room.
+//! - The ROUTER socket itself connected to it: libzmq waits for it to come back, and the
+//!   queue goes on taking messages until it is full. It is never `Unreachable`.
+//!
 //! A REQ peer, which is no kind of this module, puts an empty frame before what
 //! it sends and demands one before the answer. Nothing tells that frame from a
 //! first frame that is empty by intent, so it stays: frame 0 of what such a peer
@@ -102,7 +115,13 @@
 //! which is set to no less than 512 bytes, as the handshake counts too: over ipc
 //! and tcp, a peer that sends a larger frame is disconnected before the frame is
 //! read, its message is lost, and no error is seen here; a peer that connected
-//! will connect again. Over inproc, for frames within those 512 bytes, and for the
+//! will connect again. Lost with the connection is also what was under way on it: the
+//! messages that the peer sent after that one, and what was still to go to it. Nothing
+//! tells of that but
+//! [`Counters::disconnects`](super::Counters::disconnects), and only where
+//! [`Builder::count_connections`] asked for it: no error at either end, no count of
+//! refused or lost messages. A service that has to know asks for the count, or has
+//! its peers number their messages. Over inproc, for frames within those 512 bytes, and for the
 //! caps on the message, the message is received, drained and refused as [`Error::Cap`].
 //!
 //! libzmq hands a message over when it has the last frame. A peer that sends
@@ -208,6 +227,7 @@
 //! a context: libzmq aborts, and there is no way to be told.
 
 mod builder;
+mod endpoint;
 mod error;
 mod kind;
 mod lent;

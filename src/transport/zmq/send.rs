@@ -28,7 +28,8 @@ impl Socket<Router> {
     /// Returns the way to the peer that `envelope` names.
     ///
     /// [`Routed::envelope`](super::Routed::envelope) gave it. Sending there fails with
-    /// [`Error::Unreachable`] if there is no such peer.
+    /// [`Error::Unreachable`] if there is no such peer. One that died with its queue full
+    /// is there until this socket receives; see [the module](super#envelopes).
     #[must_use]
     pub fn to<'a>(&'a mut self, envelope: &'a [u8]) -> Peer<'a> {
         Peer {

@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::builder::Options;
+use super::endpoint::{self, Use};
 use super::kind::{Kind, Subscribe};
 use super::monitor::Monitor;
 use super::raw::{self, Outgoing};
@@ -76,7 +77,7 @@ impl<K: Kind> Socket<K> {
     /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what
     /// else libzmq says.
     pub fn bind(&mut self, endpoint: &str) -> Result<&str, Error> {
-        let text = self.prepare(endpoint)?;
+        let text = self.prepare(endpoint, Use::Bind)?;
         raw::bind(&mut self.socket, &text).map_err(Error::of_endpoint)?;
         self.endpoint = match self.socket.get_last_endpoint()? {
             Ok(actual) => actual,
@@ -93,7 +94,7 @@ impl<K: Kind> Socket<K> {
     /// [`Error::Endpoint`], [`Error::EndpointWithNul`], or [`Error::System`] for what
     /// else libzmq says.
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
-        let text = self.prepare(endpoint)?;
+        let text = self.prepare(endpoint, Use::Connect)?;
         raw::connect(&mut self.socket, &text).map_err(Error::of_endpoint)?;
         endpoint.clone_into(&mut self.endpoint);
         Ok(())
@@ -114,14 +115,16 @@ impl<K: Kind> Socket<K> {
         Ok(())
     }
 
-    /// Notes how the endpoint is read, and turns IPv6 on for one with an address
-    /// in brackets, which libzmq does not do by itself.
-    fn prepare(&mut self, endpoint: &str) -> Result<CString, Error> {
+    /// Checks the endpoint, notes how it is read, and turns IPv6 on for one with an
+    /// address in brackets, which libzmq does not do by itself.
+    fn prepare(&mut self, endpoint: &str, using: Use) -> Result<CString, Error> {
+        let text = CString::new(endpoint).map_err(|_| Error::EndpointWithNul)?;
+        endpoint::check(endpoint, using)?;
         self.batched |= !endpoint.starts_with("inproc:");
         if endpoint.starts_with("tcp://[") {
             self.socket.set_ipv6(true)?;
         }
-        CString::new(endpoint).map_err(|_| Error::EndpointWithNul)
+        Ok(text)
     }
 
     /// Returns the endpoint last bound or connected to; empty if there is none.

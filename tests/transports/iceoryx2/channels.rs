@@ -99,6 +99,8 @@ fn a_pool_that_cannot_be_made_is_refused() {
             actual: bytes,
         };
         assert_eq!(error, expected);
+        let text = format!("{bytes} bytes for one place of the pool");
+        assert!(error.to_string().contains(&text), "{error}");
     }
 }
 
@@ -115,8 +117,18 @@ fn ends_and_messages_may_go_to_other_threads() {
 
 #[test]
 fn names_and_directories_that_will_not_do_are_refused() {
-    for name in ["", &"x".repeat(256)] {
-        assert_eq!(Builder::new(name).sender().map(drop), Err(Error::Name));
+    for name in ["", &"x".repeat(256), "x\u{e9}", "x\0y", "iox2://x"] {
+        let error = Builder::new(name).sender().map(drop).unwrap_err();
+        assert_eq!(error, Error::Name, "{name:?}");
+        assert!(error.to_string().contains("1 to 255 ASCII"), "{error}");
+    }
+    // Control characters and what a path would not have are lawful.
+    let unique = unique_name();
+    for name in [
+        &format!("{unique} a/../\t~:*?\x7f"),
+        &format!("{unique:x<255}"),
+    ] {
+        Builder::new(name).sender().unwrap();
     }
     let folder = Folder::new();
     let open = |path: PathBuf| {

@@ -1,7 +1,12 @@
 //! ROUTER sockets and their envelopes.
 
-use tensorwire::transport::zmq::{Context, Dealer, Error, Socket};
-use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tensorwire::transport::zmq::{Context, Dealer, Error, Routed, Socket};
+use tensorwire::transport::{
+    ErrorKind, Frames, Observed, Part, RecvFrames, SendFrames, TransportError, Wait,
+};
 
 use crate::{PATIENCE, copied};
 
@@ -112,4 +117,108 @@ fn a_req_peer_has_an_empty_frame_before_what_it_sends_and_gets() {
         peer.recv_multipart(0).unwrap(),
         [&b"metadata"[..], b"answer"]
     );
+}
+
+#[test]
+fn an_identity_that_is_none_is_refused_with_its_length() {
+    let context = Context::new();
+    for identity in [&b""[..], &[b'i'; 256], &[b'i'; 70_000], b"\0", b"\0made up"] {
+        let builder = || context.dealer().identity(identity);
+        let len = identity.len();
+        for error in [
+            builder().open().unwrap_err(),
+            builder().bind("inproc://identity").unwrap_err(),
+            builder().connect("inproc://identity").unwrap_err(),
+        ] {
+            assert_eq!(error, Error::Identity { len });
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            let text = error.to_string();
+            let says = format!("identity of {len} bytes");
+            assert!(text.contains(&says), "{text}");
+        }
+    }
+    for identity in [&b"i"[..], b"i\0", &[0xff; 255]] {
+        context.dealer().identity(identity).open().unwrap();
+    }
+}
+
+#[test]
+fn a_peer_that_died_with_a_full_queue_is_unreachable_once_the_router_has_received() {
+    let context = Context::new();
+    // (whether its queue is full when it dies, what the router is told until it receives)
+    for (full, told) in [(true, Error::WouldBlock), (false, Error::Unreachable)] {
+        let router = context.router().send_high_water(1).linger(Duration::ZERO);
+        let mut router = router
+            .count_connections(true)
+            .bind("tcp://127.0.0.1:*")
+            .unwrap();
+        let dealer = Context::new().dealer().identity(b"worker");
+        let dealer = dealer.recv_high_water(1).linger(Duration::ZERO);
+        let mut dealer = dealer.connect(router.endpoint()).unwrap();
+        dealer.send(&[b"ready"]).unwrap();
+        router.recv().unwrap();
+        let mut sends = 0;
+        let large = vec![0; 1 << 20];
+        while full && sends < 3 {
+            // The system may find room for one more.
+            let wait = Wait::UpTo(Duration::from_millis(50));
+            match router.to(b"worker").send_frames(&[&large], wait) {
+                Ok(()) => sends = 0,
+                Err(error) => {
+                    assert_eq!(error, Error::TimedOut);
+                    sends += 1;
+                }
+            }
+        }
+        drop(dealer);
+        let start = Instant::now();
+        while router.counters().disconnects == 0 {
+            assert!(start.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(1));
+        }
+        // libzmq has noticed, and says the same however often it is asked.
+        let mut last = None;
+        for _ in 0..20 {
+            last = router.to(b"worker").try_send(&[b"x"]).err();
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(last, Some(told), "full: {full}");
+        // Until the router has received what that peer sent, to its end.
+        assert!(router.try_recv_into(&mut Routed::default()).is_err());
+        let start = Instant::now();
+        while router.to(b"worker").try_send(&[b"x"]) != Err(Error::Unreachable) {
+            assert!(start.elapsed() < PATIENCE, "full: {full}");
+            let _ = router.try_recv_into(&mut Routed::default());
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_the_router_connected_to_stays_reachable_when_it_dies() {
+    let context = Context::new();
+    let mut dealer = context
+        .dealer()
+        .identity(b"server")
+        .bind("tcp://127.0.0.1:*")
+        .unwrap();
+    let router = context.router().linger(Duration::ZERO);
+    let router = router.send_high_water(2).count_connections(true);
+    let mut router = router.connect(dealer.endpoint()).unwrap();
+    dealer.send(&[b"ready"]).unwrap();
+    router.recv().unwrap();
+    drop(dealer);
+    let start = Instant::now();
+    while router.counters().disconnects == 0 {
+        assert!(start.elapsed() < PATIENCE);
+        thread::sleep(Duration::from_millis(1));
+    }
+    let _ = router.try_recv_into(&mut Routed::default());
+    let mut sent = 0;
+    let error = loop {
+        match router.to(b"server").try_send(&[b"x"]) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((sent, error), (2, Error::WouldBlock));
 }

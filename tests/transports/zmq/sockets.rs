@@ -104,6 +104,11 @@ fn endpoints_that_are_none_are_errors() {
         "tcp://",
         "tcp://127.0.0.1",
         "tcp://127.0.0.1:notaport",
+        "tcp://127.0.0.1:",
+        "tcp://127.0.0.1:-1",
+        "tcp://127.0.0.1:+80",
+        "tcp://127.0.0.1:99999",
+        "tcp://[::1]:65536",
         "http://127.0.0.1:80",
         "ipc:///no/such/directory/at/all",
         "ipc:///dev/null/within-a-file",
@@ -117,6 +122,17 @@ fn endpoints_that_are_none_are_errors() {
         };
         assert_eq!(error.kind(), kind, "{endpoint}: {error}");
         assert!(!error.to_string().is_empty());
+        if endpoint.starts_with("tcp:") {
+            let error = context.push().connect(endpoint).unwrap_err();
+            assert_eq!(error.kind(), kind, "connect {endpoint}: {error}");
+        }
+    }
+    // Any port will do to bind to, and is none to connect to.
+    for endpoint in ["tcp://127.0.0.1:0", "tcp://127.0.0.1:*"] {
+        let pull = context.pull().bind(endpoint).unwrap();
+        assert!(!pull.endpoint().ends_with(":0"), "{}", pull.endpoint());
+        let error = context.push().connect(endpoint).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{endpoint}");
     }
     let mut pull = context.pull().bind("inproc://taken").unwrap();
     assert!(context.pull().bind("inproc://taken").is_err());
@@ -130,6 +146,32 @@ fn endpoints_that_are_none_are_errors() {
     let ping: Vec<()> = (0..2).map(|_| push.send(&[b"both"]).unwrap()).collect();
     for () in ping {
         assert_eq!(copied(&pull.recv().unwrap()), [b"both"]);
+    }
+}
+
+#[test]
+fn a_send_queues_for_a_peer_that_is_connected_to_and_waits_for_any_other() {
+    let context = Context::new();
+    let push = || {
+        let push = context.push().linger(Duration::ZERO).send_high_water(3);
+        push.send_timeout(Some(Duration::from_millis(20)))
+    };
+    let file = SocketFile::new();
+    let mut open = push().open().unwrap();
+    let mut bound = push().bind("tcp://127.0.0.1:*").unwrap();
+    let mut immediate = push().immediate(true).connect(&file.endpoint()).unwrap();
+    let mut connected = push().connect(&file.endpoint()).unwrap();
+    for (sender, room) in [
+        (&mut open, 0),
+        (&mut bound, 0),
+        (&mut immediate, 0),
+        (&mut connected, 3),
+    ] {
+        for _ in 0..room {
+            sender.try_send(&[b"queued"]).unwrap();
+        }
+        assert_eq!(sender.try_send(&[b"x"]), Err(Error::WouldBlock));
+        assert_eq!(sender.send(&[b"x"]), Err(Error::TimedOut));
     }
 }
 
