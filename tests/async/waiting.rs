@@ -216,3 +216,37 @@ fn a_router_answers_by_envelope() {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Unreachable);
     });
 }
+
+/// A reply that will not come is no reason to wait forever.
+#[cfg(feature = "nng")]
+#[test]
+fn a_replier_that_goes_wakes_the_one_that_asked() {
+    use tensorwire::transport::nng::{Context, Message};
+
+    for endpoint in ["inproc://async-gone", "tcp://127.0.0.1:0"] {
+        for threads in [0, 2] {
+            for round in 0..5 {
+                run(threads, async {
+                    let context = Context::new();
+                    let mut reply = context.reply().listen(endpoint).unwrap();
+                    let request = context.request().dial(reply.endpoint()).unwrap();
+                    let mut request = Async::new(request).unwrap();
+                    request.send(&[b"how many?"]).await.unwrap();
+                    let mut message = Message::default();
+                    let receive = request.recv_frames(&mut message, Wait::Forever);
+                    let go = async {
+                        let asked = tokio::task::spawn_blocking(move || {
+                            reply.recv().unwrap();
+                            reply
+                        });
+                        let reply = asked.await.unwrap();
+                        tokio::time::sleep(Duration::from_millis(round)).await;
+                        drop(reply);
+                    };
+                    let error = tokio::join!(receive, go).0.unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Disconnected, "{endpoint}");
+                });
+            }
+        }
+    }
+}

@@ -23,7 +23,7 @@ use ::iceoryx2::prelude::{
 use ::iceoryx2::service::port_factory::{event, publish_subscribe};
 
 use super::error::DirectoryFault;
-use super::{Error, MAX_DEPTH, MAX_SENDERS};
+use super::{Error, MAX_DEPTH, MAX_SENDERS, unfinished};
 use crate::bundle;
 
 /// How many bytes one element of a sample has. It is aligned to as many.
@@ -43,7 +43,13 @@ impl Channel {
     /// left in the directory is removed first.
     pub(super) fn open(name: &str, directory: Option<&Path>) -> Result<Self, Error> {
         let name = ServiceName::new(name).map_err(|_| Error::Name)?;
-        let config = config(directory)?;
+        let user = user()?;
+        // All directories share a counter of nodes; users do not.
+        let prefix = format!("tw_{user}_");
+        let config = config(directory, user, &prefix)?;
+        let folder = Path::new(unfinished::FOLDER);
+        unfinished::mend_counter(folder, &prefix, user)?;
+        unfinished::remove_old(folder, &prefix, user);
         guard(|| {
             let node = NodeBuilder::new()
                 .signal_handling_mode(SignalHandlingMode::Disabled)
@@ -52,6 +58,7 @@ impl Channel {
                 .map_err(|_| Error::Failed {
                     doing: "make a node",
                 })?;
+            unfinished::close_counter(folder, &prefix, user);
             Self::of_node(node, &name)
         })?
     }
@@ -191,15 +198,12 @@ fn patiently<T>(
 }
 
 /// Makes iceoryx2's configuration: ours alone, whatever files of its own lie about.
-fn config(directory: Option<&Path>) -> Result<Config, Error> {
-    let user = user()?;
+fn config(directory: Option<&Path>, user: u32, prefix: &str) -> Result<Config, Error> {
     let directory = secure(directory, user)?;
     let path = |_| Error::Directory(DirectoryFault::Path);
     let root = SystemPath::new(directory.as_os_str().as_bytes()).map_err(path)?;
     let mut config = Config::default();
     config.global.set_root_path(&root);
-    // All directories share a counter of nodes; users do not.
-    let prefix = format!("tw_{user}_");
     config.global.prefix = FileName::new(prefix.as_bytes()).map_err(path)?;
     config.global.node.cleanup_dead_nodes_on_destruction = false;
     // A sender that left with messages unread counts as long as they are.
@@ -210,7 +214,7 @@ fn config(directory: Option<&Path>) -> Result<Config, Error> {
     Ok(config)
 }
 
-/// Returns the directory, made if it was not there, if no other user can get at it.
+/// Returns the directory, made if it was not there, if no other user can change what is in it.
 fn secure(directory: Option<&Path>, user: u32) -> Result<PathBuf, Error> {
     let directory = match directory {
         // Without a slash or a dot at the end, which would follow a link.
@@ -258,7 +262,8 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a wait keeps its core to itself.
 const ALONE: Duration = Duration::from_micros(3);
 
-const RETRY_PAUSE: Duration = Duration::from_millis(5);
+/// How long to wait before trying again what others are in the way of.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// A receiver that sleeps looks again after this: a sender may have died between sending
 /// and waking.

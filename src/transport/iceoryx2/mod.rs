@@ -72,6 +72,8 @@
 //! A receiver that has no descriptors or no address space left for the pool of a sender
 //! says so: opening it fails, or, with a sender that comes later, one receive does
 //! ([`Error::Failed`]). Then that sender finds no room until the receiver is opened anew.
+//! A sender without address space for its pool cannot be opened, and a file remains that
+//! takes no memory; the next end that is opened a minute later removes it.
 //!
 //! What was sent is received also after the sender was dropped. What the receiver
 //! has not taken when *it* is dropped or killed is lost.
@@ -99,11 +101,15 @@
 //!
 //! # Who is trusted
 //!
-//! All files of a channel belong to their owner alone (mode 0600, in a directory of mode
-//! 0700), so that the ends of a channel are processes of one user. One other file, which
-//! stays in `/dev/shm`, is open to all: there iceoryx2 counts the ends that were
-//! opened. Nothing that is sent depends on it; who spoils it can keep
-//! ends from being opened. The receiver maps the
+//! All files of a channel belong to their owner alone (mode 0600), in a directory that is
+//! the owner's too and that nobody else may write to; one that is made here has mode 0700.
+//! So the ends of a channel are processes of one user. One other file stays in
+//! `/dev/shm`; its name ends with `.global_mgmt`. There iceoryx2 counts the ends that
+//! were opened; nothing that is sent depends on it. It is open to all for the moment in which
+//! the first end makes it, then closed to others. If somebody empties it in that moment, or its
+//! maker is killed then, an end that is opened just then hangs until the file is removed;
+//! later ends remove it after a second. If somebody else made it beforehand, no end can be
+//! opened, and [`Error::Failed`] says what to remove. The receiver maps the
 //! pool for reading only, and trusts no byte of a message: header and table of the bundle
 //! are copied, and checked on the copy; so is the first frame, the metadata,
 //! up to [`METADATA_COPY`] bytes. What was checked cannot change any more. A writer
@@ -125,6 +131,7 @@ mod message;
 mod readiness;
 mod recv;
 mod send;
+mod unfinished;
 
 use core::time::Duration;
 

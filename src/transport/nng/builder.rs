@@ -56,12 +56,12 @@ impl<K: Kind> Builder<K> {
     /// Opens the socket and lets it listen at `endpoint`.
     ///
     /// [`Socket::endpoint`] then gives the endpoint with what the system chose:
-    /// the port for `tcp://127.0.0.1:0`.
+    /// the port for `tcp://127.0.0.1:0`; see [`Socket::listen`].
     ///
     /// # Errors
     ///
-    /// [`Error::Endpoint`] for an endpoint that is none, [`Error::System`] for what
-    /// else NNG does not take.
+    /// [`Error::Endpoint`] for an endpoint that is none, or a port that is none,
+    /// [`Error::System`] for what else NNG does not take.
     pub fn listen(self, endpoint: &str) -> Result<Socket<K>, Error> {
         let mut socket = self.open()?;
         socket.listen(endpoint)?;
@@ -69,7 +69,8 @@ impl<K: Kind> Builder<K> {
     }
 
     /// Opens the socket and connects it to `endpoint`, in the background and again
-    /// whenever the connection is lost. The peer need not be there yet.
+    /// whenever the connection is lost. The peer need not be there yet, and nothing tells
+    /// of one that never comes; see [`Socket::dial`].
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@
 //! may listen, the other dials, over `inproc://` (within one process), `ipc://`
 //! or `tcp://`. What a socket can do is in its type: a [`Pull`] socket has no
 //! `send`. Dialing goes on in the background: the peer may come later, go, and
-//! come again.
+//! come again. No error tells of a host that is not there; what waits for it times out.
 //!
 //! # Examples
 //!
@@ -160,6 +160,9 @@
 //! - A Pair socket that has a peer turns another one away, but NNG lets that one send
 //!   before it learns of it: what it sent until then is lost. So start the next peer of
 //!   a Pair when the last one is gone, which [`Counters::disconnects`](super::Counters) tells.
+//! - NNG 1.4.0 leaks a connection, its descriptor and its memory, when a socket at either
+//!   end closes while it is just being made: over tcp now and then, over ipc often. Where
+//!   sockets come and go by the hundred, pass a message before closing.
 //! - A dropped socket that lingers still holds the endpoints that it listened at. Let the
 //!   receiver listen, where that matters.
 //! - A peer that closes a connection with messages of ours unread makes the system
@@ -189,6 +192,7 @@
 
 mod account;
 mod builder;
+mod endpoint;
 mod error;
 mod kind;
 mod linger;

@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 
 use std::time::Instant;
 
+use ::nng::options::Options as _;
 use ::nng::options::protocol::pubsub;
-use ::nng::options::{Options as _, Url};
 use ::nng::{Dialer, Listener};
 
 use super::account::{Account, Traffic};
@@ -23,7 +23,7 @@ use super::kind::sealed::Flow;
 use super::kind::{Kind, Request, Subscribe};
 use super::linger::{Lingering, Over};
 use super::raw::{Operation, Pending};
-use super::{Context, Error};
+use super::{Context, Error, endpoint};
 use crate::transport::{Counters, Observed, Recorder};
 
 /// An NNG socket of one kind.
@@ -80,25 +80,28 @@ impl<K: Kind> Socket<K> {
     }
 
     /// Listens at one more endpoint, and returns it with what the system chose: the
-    /// port for `tcp://127.0.0.1:0`.
+    /// port for `tcp://127.0.0.1:0`. For `tcp://*:0`, all addresses, the host is
+    /// `0.0.0.0`, which this host can dial; others need its name.
     ///
     /// # Errors
     ///
     /// [`Error::Endpoint`], or [`Error::System`] for what else NNG says.
     pub fn listen(&mut self, endpoint: &str) -> Result<&str, Error> {
+        endpoint::check(endpoint, true)?;
         let listener = Listener::new(&self.socket, endpoint).map_err(Error::of_endpoint)?;
-        let actual = listener.get_opt::<Url>();
-        self.note(actual.unwrap_or_else(|_| endpoint.to_owned()), true);
+        self.note(endpoint::actual(&listener, endpoint), true);
         Ok(&self.endpoint)
     }
 
     /// Connects to one more endpoint, in the background and again whenever the
-    /// connection is lost. The peer need not be there yet.
+    /// connection is lost. The peer need not be there yet. A host that is not there, or a
+    /// name that nobody knows, is tried again and again, and no error tells of it.
     ///
     /// # Errors
     ///
     /// [`Error::Endpoint`], or [`Error::System`] for what else NNG says.
     pub fn dial(&mut self, endpoint: &str) -> Result<(), Error> {
+        endpoint::check(endpoint, false)?;
         Dialer::new(&self.socket, endpoint, true).map_err(Error::of_endpoint)?;
         self.note(endpoint.to_owned(), false);
         Ok(())

@@ -266,6 +266,17 @@ fn files_belong_to_their_owner_and_go_with_the_channel() {
     let found = files(&folder.0);
     assert!(found.len() >= 2, "{found:?}");
     assert!(found.iter().all(|(_, mode)| mode & 0o077 == 0), "{found:?}");
+    // So does the counter of all channels, which stays.
+    let user = fs::metadata(&folder.0).unwrap().uid();
+    let shared = fs::read_dir("/dev/shm").unwrap().flatten();
+    let counters = shared.filter(|file| {
+        let name = file.file_name().into_string().unwrap();
+        name.starts_with(&format!("tw_{user}_")) && name.ends_with(".global_mgmt")
+    });
+    let modes: Vec<_> = counters
+        .map(|file| file.metadata().unwrap().mode() & 0o777)
+        .collect();
+    assert_eq!(modes, [0o600]);
     drop(ends);
     assert_eq!(pools(), [0_u32; 0]);
     assert_eq!(files(&folder.0), []);

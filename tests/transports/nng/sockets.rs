@@ -37,6 +37,17 @@ fn the_system_chooses_the_port() {
 }
 
 #[test]
+fn where_all_addresses_are_listened_at_can_be_dialed() {
+    let context = Context::new();
+    for endpoint in ["tcp://*:0", "tcp://0.0.0.0:0", "tcp4://*:0"] {
+        let mut pull = context.pull().listen(endpoint).unwrap();
+        let mut push = context.push().dial(pull.endpoint()).unwrap();
+        push.send(&[b"x"]).unwrap();
+        assert_eq!(copied(&pull.recv().unwrap()), [b"x"], "{endpoint}");
+    }
+}
+
+#[test]
 fn endpoints_that_are_none_are_refused() {
     let context = Context::new();
     for endpoint in ["", "nowhere", "carrier-pigeon://x", "a\0b"] {
@@ -52,6 +63,15 @@ fn endpoints_that_are_none_are_refused() {
             ErrorKind::InvalidInput,
             "{endpoint:?} {error}"
         );
+    }
+    let refused = Error::Endpoint(nng::Error::AddressInvalid);
+    for port in ["*", "65536", "-1", "0"] {
+        let endpoint = format!("tcp://127.0.0.1:{port}");
+        let error = context.push().dial(&endpoint).unwrap_err();
+        assert_eq!(error, refused, "{endpoint}");
+        let error = context.pull().listen(&endpoint).map(drop);
+        let lawful = if port == "0" { Ok(()) } else { Err(refused) };
+        assert_eq!(error, lawful, "{endpoint}");
     }
     // Names, of hosts and of ports, are looked up when a connection is tried.
     let error = context.pull().listen("tcp://127.0.0.1:x").unwrap_err();
