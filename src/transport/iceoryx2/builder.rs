@@ -89,9 +89,10 @@ impl Builder {
 
     /// Sets the directory where channels are found.
     ///
-    /// Unless set it is `/tmp/tensorwire-` and the number of the user. It is made if it is
-    /// not there; it has to be the user's own, and closed to the others. Short, please: a
-    /// path to a socket has 107 bytes, of which the names in the directory take 60.
+    /// Unless set it is `/tmp/tensorwire-` and the number of the user. It has to be the
+    /// user's own, and nobody else may write to it; one that is not there is made, with
+    /// mode 0700. Short, please: a path to a socket has 107 bytes, of which the names in
+    /// the directory take 60.
     pub fn directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.options.directory = Some(directory.as_ref().to_owned());
         self
