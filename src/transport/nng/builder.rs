@@ -10,7 +10,7 @@ use ::nng::options::{
     Options as _, ReconnectMaxTime, ReconnectMinTime, RecvBufferSize, RecvMaxSize, SendBufferSize,
 };
 
-use super::kind::sealed::Flow;
+use super::kind::sealed::{Flow, Queue};
 use super::kind::{Kind, Request, Subscribe};
 use super::socket::Socket;
 use super::{
@@ -204,10 +204,10 @@ impl Options {
         let (first, longest) = self.reconnect;
         socket.set_opt::<ReconnectMinTime>(Some(at_least_a_milli(first)))?;
         socket.set_opt::<ReconnectMaxTime>(Some(at_least_a_milli(longest.max(first))))?;
-        if K::BUFFERS.contains("send") {
+        if K::QUEUES.contains(&Queue::Sent) {
             socket.set_opt::<SendBufferSize>(high_water(self.send_high_water))?;
         }
-        if K::BUFFERS.contains("receive") {
+        if K::QUEUES.contains(&Queue::Received) {
             socket.set_opt::<RecvBufferSize>(high_water(self.recv_high_water))?;
         }
         if K::FLOW == Flow::Requests {

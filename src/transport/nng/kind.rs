@@ -14,7 +14,7 @@ pub trait Sends: Kind {}
 pub trait Receives: Kind {}
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $protocol:ident: $flow:ident, $buffers:literal, $($can:ident)*;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $protocol:ident: $flow:ident, [$($queue:ident)*], $($can:ident)*;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         #[non_exhaustive]
@@ -25,7 +25,7 @@ macro_rules! kinds {
         impl sealed::Kind for $name {
             const PROTOCOL: Protocol = Protocol::$protocol;
             const FLOW: sealed::Flow = sealed::Flow::$flow;
-            const BUFFERS: &'static str = $buffers;
+            const QUEUES: &'static [sealed::Queue] = &[$(sealed::Queue::$queue),*];
             const RECEIVES: bool = kinds!(@receives $($can)*);
             const SENDS: bool = kinds!(@sends $($can)*);
         }
@@ -41,22 +41,22 @@ macro_rules! kinds {
 
 kinds! {
     /// PAIR, version 0: exactly one peer, both ways.
-    Pair0 = Pair0: Queued, "send receive", Sends Receives;
+    Pair0 = Pair0: Queued, [Sent Received], Sends Receives;
     /// PAIR, version 1: the same, with a count of hops before the body. It talks to
     /// its own version only.
-    Pair1 = Pair1: Queued, "send receive", Sends Receives;
+    Pair1 = Pair1: Queued, [Sent Received], Sends Receives;
     /// PUB: sends to every subscriber, and drops what a slow one has no room for.
-    Publish = Pub0: Broadcast, "send", Sends;
+    Publish = Pub0: Broadcast, [Sent], Sends;
     /// PULL: receives fairly from its peers.
-    Pull = Pull0: Queued, "", Receives;
+    Pull = Pull0: Queued, [], Receives;
     /// PUSH: sends in turn to its peers.
-    Push = Push0: Queued, "send", Sends;
+    Push = Push0: Queued, [Sent], Sends;
     /// REP: receives a request, then sends the reply to it.
-    Reply = Rep0: Replies, "", Sends Receives;
+    Reply = Rep0: Replies, [], Sends Receives;
     /// REQ: sends a request to one of its peers, then receives the reply to it.
-    Request = Req0: Requests, "", Sends Receives;
+    Request = Req0: Requests, [], Sends Receives;
     /// SUB: receives what it subscribed to.
-    Subscribe = Sub0: Broadcast, "receive", Receives;
+    Subscribe = Sub0: Broadcast, [Received], Receives;
 }
 
 pub(super) mod sealed {
@@ -67,12 +67,23 @@ pub(super) mod sealed {
         const PROTOCOL: ::nng::Protocol;
         /// How its messages go.
         const FLOW: Flow;
-        /// Which buffers it has whose length can be set: `send`, `receive`.
-        const BUFFERS: &'static str;
+        /// The queues it has whose length can be set.
+        const QUEUES: &'static [Queue];
         /// Whether it receives messages.
         const RECEIVES: bool;
         /// Whether it sends messages, so that some may be left at the end.
         const SENDS: bool;
+    }
+
+    /// A queue of messages.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    #[expect(unnameable_types, reason = "as above")]
+    #[non_exhaustive]
+    pub enum Queue {
+        /// Of those that came and were not fetched.
+        Received,
+        /// Of those that were sent and did not leave.
+        Sent,
     }
 
     /// How messages go.
