@@ -10,6 +10,7 @@ use crate::transport::{Frames, LendFrames, Loan, Wait};
 ///
 /// The other end receives the very memory, at the same address.
 #[derive(Debug)]
+#[must_use = "a message that is dropped is not sent"]
 pub struct Lent<'a> {
     end: &'a mut Loopback,
     message: Message,

@@ -50,6 +50,7 @@ impl<K: Sends> LendFrames for Socket<K> {
 }
 
 /// A message that is being written into the body that NNG will send.
+#[must_use = "a message that is dropped is not sent"]
 pub struct Outgoing<'a, K: Sends> {
     socket: &'a mut Socket<K>,
     /// There until it is sent.
