@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use ::iceoryx2::node::{Node, NodeBuilder, NodeState};
 use ::iceoryx2::prelude::{
-    Alignment, CallbackProgression, Config, FileName, Path as SystemPath, SemanticString,
-    ServiceName, SignalHandlingMode, ipc_threadsafe,
+    Alignment, CallbackProgression, Config, FileName, Path as SystemPath, PortFactory as _,
+    SemanticString, ServiceName, SignalHandlingMode, ipc_threadsafe,
 };
 use ::iceoryx2::service::port_factory::{event, publish_subscribe};
 
@@ -101,13 +101,11 @@ impl Channel {
 
     /// Returns whether there is a receiver, as far as it is known.
     pub(super) fn has_receiver(&self) -> bool {
-        use ::iceoryx2::prelude::PortFactory;
         self.messages.dynamic_config().number_of_subscribers() > 0
     }
 
     /// Returns whether one of these senders is on it.
     pub(super) fn has_sender(&self, senders: &[u128]) -> bool {
-        use ::iceoryx2::prelude::PortFactory;
         if senders.is_empty() {
             return false;
         }

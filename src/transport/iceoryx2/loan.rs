@@ -16,6 +16,7 @@ use crate::transport::{Loan, Wait};
 /// A message that is being written in a place of its sender's pool.
 ///
 /// Dropping it frees the place.
+#[must_use = "a message that is dropped is not sent"]
 pub struct Lent<'a> {
     sender: &'a mut Sender,
     /// There at all times but within `send`.
@@ -116,7 +117,8 @@ impl Place {
     ///
     /// # Safety
     ///
-    /// `room` was a place of the same sender, and is free, or is this place.
+    /// 1. `room` was a place of the same sender.
+    /// 2. It is free, or it is this place.
     pub(super) unsafe fn write_from(&mut self, room: &Room) {
         let bytes = self.sample.payload_mut();
         if ptr::eq(bytes.as_ptr(), room.data) {
@@ -125,7 +127,7 @@ impl Place {
         let blocks = bytes.len().min(room.blocks);
         // SAFETY: `ptr::copy` asks three things.
         // - The source is valid for reads: it was a place of this sender's pool, which
-        //   stays mapped as long as the sender, and is free, so that nobody writes there.
+        //   stays mapped as long as the sender, and is free, as it is not this one, so that nobody writes there.
         // - The target is valid for writes: it is a slice of at least as many blocks.
         // - Both are aligned: blocks are made of bytes.
         unsafe { ptr::copy(room.data, bytes.as_mut_ptr(), blocks) };

@@ -78,7 +78,7 @@ impl Message {
             .with_allocations(grown)
             .with_retained_bytes(body.len().saturating_add(self.first.capacity()));
         self.held = Some(Held {
-            sample,
+            _sample: sample,
             _inlet: inlet,
         });
     }
@@ -113,8 +113,8 @@ impl fmt::Debug for Message {
 
 /// The place in a sender's pool, taken. The fields are dropped in this order.
 struct Held {
-    #[expect(dead_code, reason = "kept for its drop, which frees the place")]
-    sample: Sample<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
+    /// Its drop frees the place.
+    _sample: Sample<ipc_threadsafe::Service, [[u8; BLOCK]], ()>,
     /// While the subscriber lives its samples are not taken back from it.
     _inlet: Arc<Inlet>,
 }

@@ -144,7 +144,8 @@ impl Receiver {
                 false => Ok(false),
             };
         };
-        // The length lies in shared memory too: this is the one time that it is read.
+        // The length lies in shared memory too, and is read each time it is asked for: what
+        // follows uses this one alone.
         let blocks = sample.payload();
         let (data, len) = (blocks.as_ptr(), blocks.len());
         // SAFETY: `slice::from_raw_parts` asks four things.

@@ -161,8 +161,10 @@ impl Sender {
     pub(super) fn place_again(&mut self, room: Room) -> Result<Option<Place>, Error> {
         let mut place = self.place(room.blocks)?;
         if let Some(place) = &mut place {
-            // SAFETY: `Place::write_from` asks that the room was a place of this sender,
-            // and is free now or this place: `pass_on` freed it, and one place was taken since.
+            // SAFETY: `Place::write_from` asks two things.
+            // - The room was a place of this sender: it was read off one in `try_send`.
+            // - It is free, or it is this place: `pass_on` freed it, and one place was
+            //   taken since, this one.
             unsafe { place.write_from(&room) };
         }
         Ok(place)

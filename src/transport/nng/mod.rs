@@ -310,15 +310,15 @@ impl fmt::Debug for Context {
     }
 }
 
-/// As many as the other transports let wait by default.
+/// How many messages may wait in a queue unless set: as many as over ZeroMQ.
 pub const DEFAULT_HIGH_WATER: u32 = 1000;
 
-/// How long what was sent goes on its way after its socket is dropped.
+/// How long what was sent may still leave after its socket is dropped, unless set.
 pub const DEFAULT_LINGER: Duration = Duration::from_secs(30);
 
-/// How soon a connection is tried again, at first and at most.
+/// How soon a connection is tried again unless set, at first and at most.
 pub const DEFAULT_RECONNECT: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_secs(1));
 
-/// How long a call waits: enough for any healthy peer, and not forever.
+/// How long a call waits unless set: enough for any healthy peer, and not forever.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
