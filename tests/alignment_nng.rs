@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use bytemuck::NoUninit;
 use half::bf16;
+use tensorwire::bundle;
 use tensorwire::error::CastError;
 use tensorwire::message::{Decoder, NO_SCALARS, encode_to_vec};
 use tensorwire::tensor::Element;
@@ -48,6 +49,11 @@ fn frames_are_aligned_as_the_documentation_says() {
     println!("{shown}");
     let documented: Vec<_> = TABLE.iter().map(|(_, row)| *row).collect();
     assert_eq!(measured, documented, "\n{shown}");
+    let docs = include_str!("../src/transport/nng/mod.rs");
+    for (name, [inproc, ipc, tcp]) in TABLE {
+        let row = format!("//! | {name} | {inproc} | {ipc} | {tcp} |\n");
+        assert!(docs.contains(&row), "{row}");
+    }
 }
 
 /// What divides every address that frames had, by protocol in the order of the table.
@@ -79,8 +85,10 @@ fn measure(scheme: &str) -> Vec<usize> {
             publish.send(&[b"first"]).unwrap();
             thread::sleep(Duration::from_millis(1));
         }
-        thread::sleep(Duration::from_millis(50));
-        while subscribe.try_recv_into(&mut message).is_ok() {}
+        publish.send(&[b"last of these"]).unwrap();
+        while message.frame(0) != Some(b"last of these") {
+            subscribe.recv_into(&mut message).unwrap();
+        }
         measured.push(one_way(&mut publish, &mut subscribe));
     }
     let mut reply = context.reply().listen(&endpoint(scheme)).unwrap();
@@ -144,10 +152,8 @@ fn all_messages() -> Vec<Sent> {
         }
         for total in [1024, 4096, 65_536] {
             // As long as that all in all.
-            let beside = tensorwire::bundle::encoded_len(
-                Sent::new(dtype, 0).frames().iter().map(|frame| frame.len()),
-            );
-            let mut count = (total - beside.unwrap()) / dtype.size();
+            let beside = Sent::new(dtype, 0).body_len();
+            let mut count = (total - beside) / dtype.size();
             while Sent::new(dtype, count).body_len() > total {
                 count -= 1;
             }
@@ -189,7 +195,7 @@ impl Sent {
 
     fn body_len(&self) -> usize {
         let lengths = self.frames().map(<[u8]>::len);
-        tensorwire::bundle::encoded_len(lengths).unwrap()
+        bundle::encoded_len(lengths).unwrap()
     }
 
     /// Reads what came in every way, and returns what divides the addresses of all

@@ -1,13 +1,14 @@
 //! Closing: what was sent arrives, and nobody waits without a reason.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::transport::nng::{Context, Error, Pull, Socket};
 use tensorwire::transport::{Frames, Observed, RecvFrames, SendFrames};
 
-use super::links::{inproc, ipc, push_pull, set_up};
-use crate::{PATIENCE, Setup};
+use super::links::{inproc, ipc, push_pull, set_up, until};
+use crate::Setup;
 
 fn endpoints() -> [String; 3] {
     [inproc(), ipc(), "tcp://127.0.0.1:0".into()]
@@ -55,26 +56,26 @@ fn what_was_sent_to_several_peers_arrives() {
             push.send(&[&number.to_le_bytes(), &tensor]).unwrap();
         }
         drop(push);
+        let (received, start) = (AtomicU32::new(0), Instant::now());
         let receive = |mut pull: Socket<Pull>| {
             let mut numbers = Vec::new();
-            loop {
-                match pull.recv_frames_within(Duration::from_millis(500)) {
-                    Ok(message) => numbers.push(number_of(&message)),
-                    Err(error) => {
-                        assert_eq!(error, Error::TimedOut);
-                        return numbers;
+            while received.load(Ordering::Relaxed) < 60 && start.elapsed() < SOON {
+                match pull.recv_frames_within(Duration::from_millis(10)) {
+                    Ok(message) => {
+                        numbers.push(number_of(&message));
+                        received.fetch_add(1, Ordering::Relaxed);
                     }
+                    Err(error) => assert_eq!(error, Error::TimedOut),
                 }
             }
+            numbers
         };
-        let readers: Vec<_> = pulls
-            .into_iter()
-            .map(|pull| thread::spawn(move || receive(pull)))
-            .collect();
-        let mut numbers: Vec<_> = readers
-            .into_iter()
-            .flat_map(|reader| reader.join().unwrap())
-            .collect();
+        let mut numbers: Vec<_> = thread::scope(|scope| {
+            let readers = pulls.into_iter();
+            let readers: Vec<_> = readers.map(|pull| scope.spawn(|| receive(pull))).collect();
+            let numbers = readers.into_iter().map(|reader| reader.join().unwrap());
+            numbers.flatten().collect()
+        });
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..60), "{listen}");
     }
@@ -172,20 +173,21 @@ fn the_end_of_the_context_waits_for_what_is_left() {
         for _ in 0..5 {
             push.send(&[&tensor]).unwrap();
         }
-        let reader = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(200));
-            for _ in 0..5 {
-                assert_eq!(pull.recv().unwrap().byte_count(), 8 << 20);
-            }
-            Instant::now()
+        let read = AtomicU32::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(200));
+                for _ in 0..5 {
+                    assert_eq!(pull.recv().unwrap().byte_count(), 8 << 20);
+                    read.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            drop(push);
+            drop(senders);
+            // One may be in the system's hands, one in NNG's, and one was just handed over.
+            let read = read.load(Ordering::Relaxed);
+            assert!(read >= 2, "{read} over {endpoint}");
         });
-        drop(push);
-        drop(senders);
-        // The last message is in the system's hands, so the others were read.
-        let left = Instant::now();
-        let read = reader.join().unwrap();
-        assert!(read <= left + SOON);
-        assert!(left + Duration::from_millis(500) >= read, "{endpoint}");
     }
 }
 
@@ -208,13 +210,13 @@ fn nobody_waits_when_all_has_left() {
 fn nobody_waits_longer_than_the_linger_for_a_peer_that_never_comes() {
     let context = Context::new();
     let linger = Duration::from_millis(150);
+    let start = Instant::now();
     for endpoint in [inproc(), ipc(), "tcp://127.0.0.1:9".into()] {
         let mut push = context.push().linger(linger).dial(&endpoint).unwrap();
         push.send(&[b"to nobody"]).unwrap();
     }
-    let start = Instant::now();
     drop(context);
-    assert!(start.elapsed() >= linger - Duration::from_millis(20));
+    assert!(start.elapsed() >= linger);
     assert!(start.elapsed() < SOON);
 }
 
@@ -244,10 +246,7 @@ fn a_reply_sent_last_arrives_and_one_to_nobody_holds_up_nobody() {
         reply.recv().unwrap();
         let lost = reply.counters().disconnects;
         drop(gone);
-        let start = Instant::now();
-        while reply.counters().disconnects == lost && start.elapsed() < PATIENCE {
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("a disconnect", || reply.counters().disconnects > lost);
         reply.send(&[b"nobody any more"]).unwrap();
 
         let tensor = vec![1_u8; 5 << 20];
@@ -288,11 +287,7 @@ fn nobody_waits_for_what_was_lost_with_a_connection() {
 
     /// Sends more than the system keeps, and then the receiver goes.
     fn lose<S: SendFrames + Observed, R>(sender: &mut S, tensor: &[u8], receiver: R) {
-        let start = Instant::now();
-        while sender.counters().connects == 0 {
-            assert!(start.elapsed() < PATIENCE);
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("a connection", || sender.counters().connects > 0);
         sender.send(&[tensor]).unwrap();
         thread::sleep(Duration::from_millis(50));
         drop(receiver);
@@ -307,11 +302,7 @@ fn what_is_queued_behind_a_lost_connection_still_goes() {
         pull.recv().unwrap();
         let (context, endpoint) = (pull.context().clone(), pull.endpoint().to_owned());
         drop(pull);
-        let start = Instant::now();
-        while push.counters().disconnects == 0 {
-            assert!(start.elapsed() < PATIENCE);
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("a disconnect", || push.counters().disconnects > 0);
         for number in 1..20_u32 {
             push.send(&[&number.to_le_bytes()]).unwrap();
         }

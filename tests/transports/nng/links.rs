@@ -1,10 +1,12 @@
 //! The links of NNG, for the tests that run over all.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tensorwire::transport::nng::{Builder, Context, Kind, Pair0, Pair1, Pull, Push, Socket};
 
-use crate::{Link, Setup};
+use crate::{Link, PATIENCE, Setup};
 
 pub(crate) struct Inproc;
 pub(crate) struct Ipc;
@@ -28,6 +30,15 @@ pub(super) fn push_pull(endpoint: &str, setup: Setup) -> (Socket<Push>, Socket<P
     let pull = set_up(context.pull(), setup).listen(endpoint).unwrap();
     let push = set_up(context.push(), setup).dial(pull.endpoint()).unwrap();
     (push, pull)
+}
+
+/// Waits until `condition` holds.
+pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// An endpoint that is nobody else's: the names are the process's.

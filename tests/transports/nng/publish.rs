@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tensorwire::transport::nng::{Context, Error, Message, Publish, Socket, Subscribe};
 use tensorwire::transport::{Frames, Observed, RecvFrames, SendFrames, Wait};
 
-use super::links::{inproc, ipc, set_up};
+use super::links::{inproc, ipc, set_up, until};
 use crate::{PATIENCE, Setup, copied};
 
 fn pair(endpoint: &str, topics: &[&[u8]]) -> (Socket<Publish>, Socket<Subscribe>) {
@@ -18,11 +18,7 @@ fn pair(endpoint: &str, topics: &[&[u8]]) -> (Socket<Publish>, Socket<Subscribe>
         subscribe = subscribe.topic(topic);
     }
     let subscribe = subscribe.dial(publish.endpoint()).unwrap();
-    let start = Instant::now();
-    while publish.counters().connects == 0 {
-        assert!(start.elapsed() < PATIENCE);
-        thread::sleep(Duration::from_millis(1));
-    }
+    until("a connection", || publish.counters().connects > 0);
     // The connection is counted before it is taken up.
     thread::sleep(Duration::from_millis(50));
     (publish, subscribe)

@@ -1,24 +1,15 @@
 //! Endpoints, kinds, connections, lending.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tensorwire::transport::nng::{Context, Error, Message};
 use tensorwire::transport::{
     ErrorKind, Frames, LendFrames, Loan, Observed, RecvFrames, SendFrames, TransportError, Wait,
 };
 
-use super::links::{inproc, ipc, push_pull, set_up};
-use crate::{PATIENCE, Setup, copied};
-
-/// Waits until `condition` holds.
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
+use super::links::{inproc, ipc, push_pull, set_up, until};
+use crate::{Setup, copied};
 
 #[test]
 fn the_system_chooses_the_port() {
