@@ -12,7 +12,7 @@ use ::iceoryx2::prelude::{
 };
 
 use tensorwire::Decoder;
-use tensorwire::bundle::{self, ErrorKind as BundleErrorKind};
+use tensorwire::bundle;
 use tensorwire::transport::iceoryx2::{Builder, Error, Message, Receiver, Sender};
 use tensorwire::transport::{
     Caps, ErrorKind, Frames, Observed, RecvFrames, SendFrames, TransportError,
@@ -254,11 +254,9 @@ fn a_writer_that_never_stops_writing_breaks_nothing() {
         }
     });
     let (mut message, mut decoder) = (Message::default(), Decoder::new());
-    let (mut received, mut refused) = (0, 0);
     for _ in 0..20_000 {
         match at.receiver.recv_into(&mut message) {
             Ok(()) => {
-                received += 1;
                 let lengths: usize = message.frames().iter().map(|f| f.as_ref().len()).sum();
                 assert!(lengths <= sent.1);
                 let frame = message.frame(0).map(<[u8]>::to_vec);
@@ -268,11 +266,7 @@ fn a_writer_that_never_stops_writing_breaks_nothing() {
                 assert_eq!(message.frame(0).map(<[u8]>::to_vec), frame);
             }
             Err(error) => {
-                refused += 1;
-                let Error::Malformed(error) = error else {
-                    panic!("{error}")
-                };
-                assert!(!matches!(error.kind(), BundleErrorKind::TooLarge));
+                assert!(matches!(error, Error::Malformed(_)), "{error}");
             }
         }
         message.clear();
@@ -280,7 +274,6 @@ fn a_writer_that_never_stops_writing_breaks_nothing() {
     }
     done.store(true, Ordering::Relaxed);
     writer.join().unwrap();
-    assert!(received + refused == 20_000);
     at.receiver.recv_into(&mut message).ok();
     at.sender.send(&[b"good"]).unwrap();
     at.receiver.recv_into(&mut message).unwrap();
