@@ -26,7 +26,7 @@ mod turns;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How much longer than bare libzmq the same frames may take.
+/// How much longer than over the bare library the same frames may take.
 const BAR: f64 = 1.03;
 
 /// The parts of the bench, by the names that choose them.

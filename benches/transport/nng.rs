@@ -1,7 +1,7 @@
 //! NNG: bare, and through the transport.
 
 use tensorwire::transport::nng::{Context, Message, Pull, Push, Socket};
-use tensorwire::transport::{Caps, Frames, LendFrames, Loan, RecvFrames, SendFrames, Wait};
+use tensorwire::transport::{Caps, Frames, RecvFrames, SendFrames};
 
 use super::end::{End, Endpoints, HighWater, Sample, check};
 
@@ -75,12 +75,10 @@ struct Ours {
     push: Socket<Push>,
     pull: Socket<Pull>,
     message: Message,
-    /// Whether frames are written in their lent places; copied by the send otherwise.
-    lent: bool,
 }
 
 impl Ours {
-    fn pair(endpoints: &Endpoints, HighWater(mark): HighWater, lent: bool) -> [Box<dyn End>; 2] {
+    fn pair(endpoints: &Endpoints, HighWater(mark): HighWater) -> [Box<dyn End>; 2] {
         let context = Context::new();
         let pulls = endpoints.nng().map(|endpoint| {
             let pull = context.pull().recv_high_water(mark);
@@ -97,7 +95,6 @@ impl Ours {
                 push,
                 pull,
                 message,
-                lent,
             })
         })
     }
@@ -105,22 +102,7 @@ impl Ours {
 
 impl End for Ours {
     fn send(&mut self, sample: &Sample) {
-        let frames = sample.frames();
-        if !self.lent {
-            self.push.send(&frames).unwrap();
-            return;
-        }
-        let mut loan = self
-            .push
-            .lend_frames(&frames.map(<[u8]>::len), Wait::Configured)
-            .unwrap();
-        // What was computed elsewhere is written here, the once.
-        for (place, frame) in loan.frames_mut().zip(frames) {
-            place.copy_from_slice(frame);
-        }
-        loan.send(Wait::Configured)
-            .map_err(|(_, error)| error)
-            .unwrap();
+        self.push.send(&sample.frames()).unwrap();
     }
 
     fn recv(&mut self, sample: &Sample) {
@@ -130,5 +112,5 @@ impl End for Ours {
 }
 
 pub(crate) fn ours(endpoints: &Endpoints, mark: HighWater) -> [Box<dyn End>; 2] {
-    Ours::pair(endpoints, mark, false)
+    Ours::pair(endpoints, mark)
 }

@@ -4,12 +4,13 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::common::{SCALARS, python, sample, tiny_sample};
-use super::{Folder, size};
 use tensorwire::TensorView;
 use tensorwire::message::{Decoder, encode_into};
 use tensorwire::transport::zmq::{Context, Message, Pull, Push, Socket};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
+
+use super::common::{SCALARS, python, sample, tiny_sample};
+use super::{Folder, size};
 
 /// The argument that makes this program the process that echoes.
 pub(crate) const ECHO: &str = "echo";

@@ -1,10 +1,11 @@
 //! From which size on lending a buffer is cheaper than copying it.
 
+use tensorwire::transport::zmq::DEFAULT_COPY_BELOW;
+
 use super::common::compare::show;
 use super::end::{HighWater, Sample, copying, lending};
 use super::size;
 use super::turns::{Measure, take_turns};
-use tensorwire::transport::zmq::DEFAULT_COPY_BELOW;
 
 const PAYLOADS: [usize; 6] = [256, 512, 1 << 10, 1 << 11, 1 << 12, 1 << 14];
 
