@@ -73,9 +73,10 @@ pub(crate) fn take_turns(
     mark: HighWater,
 ) -> Vec<Times> {
     let mut turns = vec![Vec::new(); ways.len()];
-    let mut count = 1;
+    let mut counts = vec![1; ways.len()];
     for _ in 0..CONNECTIONS {
-        connect_and_measure(measure, ways, scheme, sample, mark, &mut count, &mut turns);
+        let turns = &mut turns;
+        connect_and_measure(measure, ways, scheme, sample, mark, &mut counts, turns);
     }
     turns
         .into_iter()
@@ -88,15 +89,15 @@ pub(crate) fn take_turns(
         .collect()
 }
 
-/// Adds to each contestant's turns those over one set of connections; `count` is
-/// how many messages a turn has.
+/// Adds to each contestant's turns those over one set of connections; `counts` is
+/// how many messages a turn of each has, as some take a thousand times as long as others.
 fn connect_and_measure(
     measure: Measure,
     ways: &[Way],
     scheme: &str,
     sample: &Sample,
     mark: HighWater,
-    count: &mut usize,
+    counts: &mut [usize],
     turns: &mut [Vec<Vec<f64>>],
 ) {
     let folder = Folder::new();
@@ -125,7 +126,7 @@ fn connect_and_measure(
                 }
             }
         });
-        measure_all(measure, &mut here, sample, &jobs, count, turns);
+        measure_all(measure, &mut here, sample, &jobs, counts, turns);
         drop(jobs);
     });
 }
@@ -136,13 +137,13 @@ fn measure_all(
     ends: &mut [Box<dyn End>],
     sample: &Sample,
     jobs: &Sender<Job>,
-    count: &mut usize,
+    counts: &mut [usize],
     turns: &mut [Vec<Vec<f64>>],
 ) {
     // The first turn over a connection is not counted.
     for index in 0..ends.len() {
-        while turn(measure, ends, index, *count, sample, jobs).1 < TURN && index == 0 {
-            *count *= 2;
+        while turn(measure, ends, index, counts[index], sample, jobs).1 < TURN {
+            counts[index] *= 2;
         }
     }
     let start = Instant::now();
@@ -151,7 +152,7 @@ fn measure_all(
         for offset in 0..ends.len() {
             // Another one first in each round.
             let index = (round + offset) % ends.len();
-            let (mut samples, _) = turn(measure, ends, index, *count, sample, jobs);
+            let (mut samples, _) = turn(measure, ends, index, counts[index], sample, jobs);
             samples.sort_by(f64::total_cmp);
             turns[index].push(samples);
         }

@@ -117,9 +117,9 @@
 //! size and no bound; check the values where they matter (a checksum in the metadata).
 //! The bytes of padding are not looked at.
 //!
-//! What remains is trust in iceoryx2's own bookkeeping, which lies in shared memory too: a
-//! process of the same user that writes there on purpose, or truncates
-//! the files, can crash the others. And Rust takes it that what a `&[u8]` shows does not
+//! What remains is trust in iceoryx2's own bookkeeping, which lies in shared memory too,
+//! the length of each sample among it: a process of the same user that writes there on
+//! purpose, or truncates the files, can crash the others. And Rust takes it that what a `&[u8]` shows does not
 //! change: a frame that is written while it is read has unspecified values.
 
 mod builder;

@@ -149,7 +149,8 @@ impl Receiver {
         let blocks = sample.payload();
         let (data, len) = (blocks.as_ptr(), blocks.len());
         // SAFETY: `slice::from_raw_parts` asks four things.
-        // - The address and length are those of a slice, the payload's.
+        // - The address and length are those of a slice, the payload's. That it lies in
+        //   the pool is iceoryx2's own bookkeeping, which is trusted; see the module's docs.
         // - The bytes are initialized: the system hands shared memory out filled with
         //   zeros, and any byte that was written since is one.
         // - They live as long as `sample`, which `take` either keeps beside what it

@@ -69,7 +69,7 @@ impl<K: Sends> Loan for Outgoing<'_, K> {
 
     fn send(mut self, wait: Wait) -> Result<(), (Self, Error)> {
         let Some(body) = self.body.take() else {
-            return Ok(());
+            return Err((self, Error::Closed));
         };
         let bytes = self.socket.lengths.iter().sum();
         match self.socket.send_counted(body, bytes, wait) {
