@@ -141,9 +141,9 @@ fn measure_all(
     turns: &mut [Vec<Vec<f64>>],
 ) {
     // The first turn over a connection is not counted.
-    for index in 0..ends.len() {
-        while turn(measure, ends, index, counts[index], sample, jobs).1 < TURN {
-            counts[index] *= 2;
+    for (index, count) in counts.iter_mut().enumerate() {
+        while turn(measure, ends, index, *count, sample, jobs).1 < TURN {
+            *count *= 2;
         }
     }
     let start = Instant::now();
