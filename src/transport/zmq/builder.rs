@@ -103,7 +103,7 @@ impl<K: Kind> Builder<K> {
     ///
     /// It counts those over ipc and tcp, also of peers that do not get through the
     /// handshake; libzmq has no events of inproc. It costs a thread for the socket, which
-    /// sleeps unless a connection comes or goes, and nothing for a message.
+    /// looks four times a second whether it is to end, and nothing for a message.
     pub fn count_connections(mut self, count: bool) -> Self {
         self.options.count_connections = count;
         self

@@ -152,7 +152,7 @@ fn next(events: &::zmq::Socket, frame: &mut ::zmq::Message, counts: &Counts) -> 
 }
 
 /// How long the thread sleeps at most before it looks whether it is to end.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 
 /// The events of libzmq, by their numbers in zmq.h.
 const CONNECTED: i32 = 0x0001;
