@@ -1,5 +1,7 @@
 //! NNG: bare, and through the transport.
 
+use std::net::TcpListener;
+
 use tensorwire::transport::nng::{Context, Message, Pull, Push, Socket};
 use tensorwire::transport::{Caps, Frames, RecvFrames, SendFrames};
 
@@ -13,7 +15,7 @@ struct Bare {
 }
 
 pub(crate) fn bare(endpoints: &Endpoints, HighWater(mark): HighWater) -> [Box<dyn End>; 2] {
-    use nng::options::{LocalAddr, Options, RecvBufferSize, RecvMaxSize, SendBufferSize};
+    use nng::options::{Options, RecvBufferSize, RecvMaxSize, SendBufferSize};
 
     let socket = |protocol| {
         let socket = nng::Socket::new(protocol).unwrap();
@@ -29,12 +31,12 @@ pub(crate) fn bare(endpoints: &Endpoints, HighWater(mark): HighWater) -> [Box<dy
     };
     let pulls = endpoints.nng().map(|endpoint| {
         let pull = socket(nng::Protocol::Pull0);
-        let listener = nng::Listener::new(&pull, &endpoint).unwrap();
-        let address = listener.get_opt::<LocalAddr>().unwrap();
-        let endpoint = match address {
-            nng::SocketAddr::Inet(address) => format!("tcp://{address}"),
-            _ => endpoint,
+        // Its address of the listener has a port of its own making.
+        let endpoint = match endpoint.strip_suffix(":0") {
+            Some(host) => format!("{host}:{}", free_port()),
+            None => endpoint,
         };
+        pull.listen(&endpoint).unwrap();
         (pull, endpoint)
     });
     let pushes = pulls.each_ref().map(|(_, endpoint)| {
@@ -45,6 +47,12 @@ pub(crate) fn bare(endpoints: &Endpoints, HighWater(mark): HighWater) -> [Box<dy
     let ([(there, _), (back, _)], [push_there, push_back]) = (pulls, pushes);
     [(push_there, back), (push_back, there)]
         .map(|(push, pull)| -> Box<dyn End> { Box::new(Bare { push, pull }) })
+}
+
+/// A port that nobody listens at.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 impl End for Bare {
