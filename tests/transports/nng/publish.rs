@@ -20,7 +20,7 @@ fn pair(endpoint: &str, topics: &[&[u8]]) -> (Socket<Publish>, Socket<Subscribe>
     let subscribe = subscribe.dial(publish.endpoint()).unwrap();
     until("a connection", || publish.counters().connects > 0);
     // The connection is counted before it is taken up.
-    thread::sleep(Duration::from_millis(50));
+    thread::sleep(Duration::from_millis(200));
     (publish, subscribe)
 }
 
