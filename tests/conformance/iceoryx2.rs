@@ -3,13 +3,14 @@
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(feature = "tokio")]
 use std::task::{self, Poll};
 #[cfg(feature = "tokio")]
 use std::{io, time::Duration};
 
-use tensorwire::transport::conformance::{Backend, Setup};
+use tensorwire::transport::conformance::{Backend, Check, Setup};
 use tensorwire::transport::iceoryx2::{Builder, Error as ShmError, Message, Receiver, Sender};
 #[cfg(feature = "tokio")]
 use tensorwire::transport::tokio::{Direction, Readiness};
@@ -24,6 +25,16 @@ pub(crate) fn backends() -> Vec<Planned> {
         crate::awaited::plan_awaited(SharedMemory::new("iceoryx2")),
     ]
 }
+
+/// How much is free in /dev/shm, in KiB, as far as `df` can tell.
+fn free_kib() -> Option<u64> {
+    let df = Command::new("df").args(["-kP", "/dev/shm"]).output().ok()?;
+    let text = String::from_utf8(df.stdout).ok()?;
+    text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// What the largest payloads take at most, in KiB.
+const ENOUGH: u64 = 3 << 20;
 
 /// Channels in a directory of their own, which is removed in the end.
 struct SharedMemory {
@@ -120,6 +131,12 @@ impl Backend for SharedMemory {
 
     fn sender_counters(&self, sender: &End<Sender>) -> Option<Counters> {
         Some(sender.transport.counters())
+    }
+
+    fn skip(&self, check: Check) -> Option<&'static str> {
+        // A full one would kill the process, by SIGBUS.
+        let large = check == Check::PayloadSizes && free_kib().is_some_and(|free| free < ENOUGH);
+        large.then_some("less than 3 GiB are free in /dev/shm")
     }
 
     fn receiver_counters(&self, receiver: &End<Receiver>) -> Option<Counters> {
