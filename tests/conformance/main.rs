@@ -13,6 +13,8 @@ mod iceoryx2;
 mod in_memory;
 #[cfg(feature = "nng")]
 mod nng;
+#[cfg(any(feature = "nng", feature = "zmq"))]
+mod place;
 #[cfg(feature = "zmq")]
 mod zmq;
 

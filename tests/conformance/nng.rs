@@ -2,13 +2,12 @@
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use tensorwire::transport::conformance::{Backend, Check, Setup};
 use tensorwire::transport::nng::{Builder, Context, Kind, Receives, Sends, Socket};
 use tensorwire::transport::{Counters, Observed};
 
+use crate::place::{Place, once_free};
 use crate::{Planned, plan};
 
 pub(crate) fn backends() -> Vec<Planned> {
@@ -53,13 +52,6 @@ pub(crate) fn backends() -> Vec<Planned> {
     ]
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Inproc,
-    Ipc,
-    Tcp,
-}
-
 /// A socket of one kind that dials one of another.
 struct Sockets<S, R> {
     name: &'static str,
@@ -76,21 +68,13 @@ impl<S: Kind, R: Kind> Sockets<S, R> {
         endpoint: &str,
         setup: &Setup,
     ) -> Result<Socket<R>, Box<dyn Error + Send + Sync>> {
-        // A socket that was dropped is closed in the background.
-        let start = Instant::now();
-        loop {
+        once_free(|| {
             let builder = (self.receiver)(context)
                 .caps(setup.caps())
                 .recv_high_water(setup.high_water())
                 .recv_timeout(Some(setup.timeout()));
-            match builder.listen(endpoint) {
-                Ok(socket) => return Ok(socket),
-                Err(error) if start.elapsed() > Duration::from_secs(10) => {
-                    return Err(error.into());
-                }
-                Err(_) => thread::sleep(Duration::from_millis(2)),
-            }
-        }
+            builder.listen(endpoint)
+        })
     }
 
     fn dial(

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(feature = "tokio")]
 use std::task::{self, Poll};
-use std::thread;
-use std::time::{Duration, Instant};
+#[cfg(feature = "tokio")]
+use std::time::Duration;
 
 use tensorwire::transport::conformance::{Backend, Check, Setup};
 #[cfg(feature = "tokio")]
@@ -17,6 +17,7 @@ use tensorwire::transport::tokio::{Direction, Readiness};
 use tensorwire::transport::zmq::{Builder, Context, Kind, Socket};
 use tensorwire::transport::{Counters, Observed, RecvFrames, SendFrames, Wait};
 
+use crate::place::{Place, once_free};
 use crate::{Planned, plan};
 
 pub(crate) fn backends() -> Vec<Planned> {
@@ -60,13 +61,6 @@ pub(crate) fn backends() -> Vec<Planned> {
     ]
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Inproc,
-    Ipc,
-    Tcp,
-}
-
 /// A socket of one kind that connects to one of another.
 struct Sockets<S, R> {
     name: &'static str,
@@ -83,21 +77,13 @@ impl<S: Kind, R: Kind> Sockets<S, R> {
         endpoint: &str,
         setup: &Setup,
     ) -> Result<Socket<R>, Box<dyn Error + Send + Sync>> {
-        // A socket that was dropped is closed in the background.
-        let start = Instant::now();
-        loop {
+        once_free(|| {
             let builder = (self.receiver)(context)
                 .caps(setup.caps())
                 .recv_high_water(setup.high_water())
                 .recv_timeout(Some(setup.timeout()));
-            match builder.bind(endpoint) {
-                Ok(socket) => return Ok(socket),
-                Err(error) if start.elapsed() > Duration::from_secs(10) => {
-                    return Err(error.into());
-                }
-                Err(_) => thread::sleep(Duration::from_millis(2)),
-            }
-        }
+            builder.bind(endpoint)
+        })
     }
 
     fn connect(
