@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
@@ -58,15 +59,18 @@ pub(super) fn wholeness<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
     const MESSAGES: usize = 60;
     let (mut sender, mut receiver) = bench.open(&bench.setup().with_high_water(1))?;
     let patience = bench.patience;
+    // Disconnected once the sender was refused, or is through.
+    let (refused, first_refusal) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let sending = start(scope, move || {
+            let mut refused = Some(refused);
             for number in 0..MESSAGES {
                 let frames = message(number, &LENGTHS);
                 let frames = borrowed(&frames);
                 // Tries in vain first, if the queue is full.
                 match sender.try_send(&frames) {
                     Ok(()) => continue,
-                    Err(error) if error.kind().is_wait() => {}
+                    Err(error) if error.kind().is_wait() => drop(refused.take()),
                     Err(error) => return Err(error).during(format_args!("message {number}")),
                 }
                 let sent = sender.send_frames(&frames, Wait::UpTo(patience));
@@ -74,6 +78,8 @@ pub(super) fn wholeness<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
             }
             Ok(sender)
         });
+        // A reader as fast as the sender would never fill the queue.
+        let _ = first_refusal.recv_timeout(patience);
         let mut received = Default::default();
         let receiving = (0..MESSAGES).try_for_each(|number| {
             let expected = message(number, &LENGTHS);
