@@ -35,6 +35,7 @@ pub mod json;
 mod limits;
 pub mod message;
 pub mod tensor;
+pub mod transfer;
 pub mod transport;
 
 pub use dtype::DType;

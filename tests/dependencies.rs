@@ -22,12 +22,26 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     // Transports move frames and never look inside one.
     ("transport", &["bundle"]),
+    (
+        "plane",
+        &[
+            "dtype",
+            "error",
+            "json",
+            "message",
+            "tensor",
+            "transfer",
+            "transport",
+        ],
+    ),
     ("cuda", &["dtype", "error", "tensor"]),
 ];
 
 /// Where `unsafe` may stand: the adapters of foreign functions.
 const MAY_BE_UNSAFE: &[&str] = &[
     "bundle/mapped",
+    "plane/region",
+    "plane/shared",
     "transport/body",
     "transport/iceoryx2",
     "transport/nng",
