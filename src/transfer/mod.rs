@@ -30,7 +30,11 @@
 //! | `coordinator` | the head node's side, without I/O | `std` |
 
 pub mod message;
+#[cfg(feature = "std")]
+mod request;
 mod role;
 
 pub use message::Control;
+#[cfg(feature = "std")]
+pub use request::RequestId;
 pub use role::Role;
