@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::Coordinator;
 use super::error::ProtocolError;
 use super::event::{Event, Failure, FailureKind};
-use super::request::{Lease, Output, Place, Request, State};
+use super::request::{Lease, Output, Place, Request, State, Use};
 use crate::json::Str;
 use crate::transfer::RequestId;
 use crate::transfer::message::Abort;
@@ -53,16 +53,19 @@ impl Coordinator {
         }
         let held = match request.state {
             // The receiver has read the slot, or never will.
-            State::Working { at, lease } => lease.map(|lease| (lease, at)),
+            State::Working { at, lease } => lease.map(|lease| (lease, at, Use::Reading)),
             // The sender may write to it yet.
-            State::Pushing { from, lease, .. } => lease.map(|lease| (lease, from)),
+            State::Pushing { from, lease, .. } => {
+                lease.map(|lease| (lease, from, Use::Writing))
+            }
             State::Allocating { .. } | State::Over { .. } | State::Queued { .. } => None,
         };
-        if let Some((lease, user)) = held {
+        if let Some((lease, user, usage)) = held {
             if by == Some(user.stage) {
                 self.release(Some(lease));
             } else {
-                self.quarantine(id, &request, lease, user, now);
+                let state = State::Over { lease, user, usage };
+                self.quarantine(id, &request, state, now);
             }
         }
         let again = matches!(
@@ -72,6 +75,7 @@ impl Coordinator {
             && now < request.deadline;
         if again {
             request.attempt = request.attempt.saturating_add(1);
+            self.retried = self.retried.saturating_add(1);
             self.retry(request, failure, now);
         } else {
             self.clients.remove(&request.client);
@@ -139,10 +143,12 @@ impl Coordinator {
         &mut self,
         id: &RequestId,
         request: &Request,
-        lease: Lease,
-        user: Place,
+        state: State,
         now: Duration,
     ) {
+        let State::Over { lease, .. } = state else {
+            return;
+        };
         let slots = self.stages.get_mut(lease.owner.stage);
         let Some(slots) = slots.and_then(|stage| stage.slots_of(lease)) else {
             // Of a registration that is gone.
@@ -160,30 +166,41 @@ impl Coordinator {
             wake,
             work: None,
             output: Output::default(),
-            state: State::Over { lease, user },
+            state,
         };
         self.requests.insert(id.clone(), over);
     }
 
-    /// A worker said something about a request that is over: it is through with the slot.
+    /// A worker is through with its `usage` of the slot of a request that is over.
     pub(super) fn over(
         &mut self,
         request_id: Str<'_>,
         stage: usize,
+        usage: Use,
     ) -> Result<(), ProtocolError> {
-        let key = &request_id as &dyn Key;
-        let Some(request) = self.requests.get(key) else {
-            return Err(ProtocolError::RequestUnknown);
+        let entry = self.requests.get_key_value(&request_id as &dyn Key);
+        let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
+        match request.state {
+            State::Over {
+                user, usage: of, ..
+            } if user.stage == stage && of == usage => {
+                let id = id.clone();
+                self.free(&id);
+                Ok(())
+            }
+            _ => Err(request.misplaced(stage, self.role(stage))),
+        }
+    }
+
+    /// Ends the quarantine of a slot, and forgets the request that it was for.
+    fn free(&mut self, id: &RequestId) {
+        let Some(request) = self.requests.remove(id) else {
+            return;
         };
-        let State::Over { lease, user } = request.state else {
-            return Ok(());
-        };
-        if user.stage == stage {
-            self.timers.remove(&(request.wake, request.serial));
-            self.requests.remove(key);
+        self.timers.remove(&(request.wake, request.serial));
+        if let State::Over { lease, .. } = request.state {
             self.release(Some(lease));
         }
-        Ok(())
     }
 
     /// Requests that hang on a worker end when it registers anew, and its old slots are forgotten.
@@ -212,13 +229,11 @@ impl Coordinator {
         let Some(request) = self.requests.get(id) else {
             return;
         };
-        let State::Over { lease, .. } = request.state else {
+        if let State::Over { .. } = request.state {
+            self.free(id);
+        } else {
             self.fail(id, Failure::new(kind), None, now);
-            return;
-        };
-        self.timers.remove(&(request.wake, request.serial));
-        self.requests.remove(id);
-        self.release(Some(lease));
+        }
     }
 
     fn unqueue(&mut self, index: usize) {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::Coordinator;
 use super::error::ProtocolError;
 use super::event::{Event, Failure, FailureKind};
-use super::request::{Place, Request, State, is_true};
+use super::request::{Place, Request, State, Use, is_true};
 use super::slots::{self, Slots};
 use super::stage::Registration;
 use crate::json::Str;
@@ -147,9 +147,7 @@ impl Coordinator {
             return Err(ProtocolError::RequestUnknown);
         };
         let (at, lease) = match request.state {
-            State::Over { user, .. } if user.stage == stage => {
-                return self.over(request_id, stage);
-            }
+            State::Over { .. } => return self.over(request_id, stage, Use::Reading),
             State::Working { at, lease } if at.stage == stage => (at, lease),
             _ => return Err(request.misplaced(stage, role)),
         };
@@ -224,9 +222,7 @@ impl Coordinator {
         let request = self.requests.get_mut(&request_id as &dyn Key);
         let request = request.ok_or(ProtocolError::RequestUnknown)?;
         let (from, to, slot_offset, lease) = match request.state {
-            State::Over { user, .. } if user.stage == stage => {
-                return self.over(request_id, stage);
-            }
+            State::Over { .. } => return self.over(request_id, stage, Use::Writing),
             State::Pushing {
                 from,
                 to,
@@ -258,9 +254,7 @@ impl Coordinator {
         let entry = self.requests.get_key_value(&request_id as &dyn Key);
         let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
         match request.state {
-            State::Over { user, .. } if user.stage == stage => {
-                return self.over(request_id, stage);
-            }
+            State::Over { .. } => return self.over(request_id, stage, Use::Reading),
             State::Working { at, .. } if at.stage == stage => {}
             _ => return Err(request.misplaced(stage, role)),
         }
@@ -288,8 +282,8 @@ impl Coordinator {
         if !request.state.involves(stage) {
             return Err(request.misplaced(stage, role));
         }
-        if let State::Over { .. } = request.state {
-            return self.over(request_id, stage);
+        if let State::Over { usage, .. } = request.state {
+            return self.over(request_id, stage, usage);
         }
         let id = id.clone();
         let kind = FailureKind::RoleFailed { role };
@@ -305,8 +299,7 @@ impl Coordinator {
         now: Duration,
     ) -> Result<(), ProtocolError> {
         let expected = self.role(index);
-        let role = message.role.to_cow_lossy();
-        let found = Role::from_name(&role).ok_or(ProtocolError::RoleUnknown)?;
+        let found = Role::from_text(message.role).ok_or(ProtocolError::RoleUnknown)?;
         if found != expected {
             return Err(ProtocolError::RoleMismatch { expected, found });
         }

@@ -4,10 +4,10 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::request::Place;
-use crate::transfer::message::Control;
-use crate::transfer::{Role, RequestId};
 use super::event::Outgoing;
+use super::request::Place;
+use crate::transfer::message::{Abort, Control};
+use crate::transfer::{RequestId, Role};
 
 /// How many buffers wait to be used again: enough for the answers to one input.
 const SPARE: usize = 16;
@@ -29,12 +29,24 @@ enum Content {
 
 impl Outbox {
     pub(super) fn put(&mut self, to: Place, control: &Control<'_>) {
-        let mut payload = self.spare.pop().unwrap_or_default();
-        payload.resize(control.encoded_len(), 0);
+        let mut payload = self.buffer(control.encoded_len());
         // It has the length that was asked for.
         if control.encode_into(&mut payload).is_ok() {
             self.queue.push_back((to, Content::Control(payload)));
         }
+    }
+
+    pub(super) fn put_abort(&mut self, to: Place, abort: &Abort<'_>) {
+        let mut payload = self.buffer(abort.encoded_len());
+        if abort.encode_into(&mut payload).is_ok() {
+            self.queue.push_back((to, Content::Control(payload)));
+        }
+    }
+
+    fn buffer(&mut self, len: usize) -> Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.resize(len, 0);
+        buffer
     }
 
     pub(super) fn put_work(&mut self, to: Place, id: RequestId, work: Arc<Vec<u8>>) {

@@ -36,7 +36,11 @@ pub(super) enum State {
     /// `to` was asked for a slot for the output of `from`.
     Allocating { from: Place, to: Place },
     /// It is over. The slot comes back once `user` is through with it.
-    Over { lease: Lease, user: Place },
+    Over {
+        lease: Lease,
+        user: Place,
+        usage: Use,
+    },
     /// `from` was told where to.
     Pushing {
         from: Place,
@@ -48,6 +52,13 @@ pub(super) enum State {
     Queued { stage: usize, from: Option<Place> },
     /// `at` works, and may still read the slot.
     Working { at: Place, lease: Option<Lease> },
+}
+
+/// What the last one that has a slot does with it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Use {
+    Reading,
+    Writing,
 }
 
 impl State {

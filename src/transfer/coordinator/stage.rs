@@ -120,6 +120,10 @@ impl Stage {
         Some(&mut peer.registration.as_mut()?.slots)
     }
 
+    pub(super) fn workers(&self) -> usize {
+        self.peers.len()
+    }
+
     pub(super) fn registered(&self) -> usize {
         self.registrations().flatten().count()
     }
