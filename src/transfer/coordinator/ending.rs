@@ -55,9 +55,7 @@ impl Coordinator {
             // The receiver has read the slot, or never will.
             State::Working { at, lease } => lease.map(|lease| (lease, at, Use::Reading)),
             // The sender may write to it yet.
-            State::Pushing { from, lease, .. } => {
-                lease.map(|lease| (lease, from, Use::Writing))
-            }
+            State::Pushing { from, lease, .. } => lease.map(|lease| (lease, from, Use::Writing)),
             State::Allocating { .. } | State::Over { .. } | State::Queued { .. } => None,
         };
         if let Some((lease, user, usage)) = held {
@@ -76,7 +74,7 @@ impl Coordinator {
         if again {
             request.attempt = request.attempt.saturating_add(1);
             self.retried = self.retried.saturating_add(1);
-            self.retry(request, failure, now);
+            self.retry(request, failure);
         } else {
             self.clients.remove(&request.client);
             if let Some(count) = self.failed.get_mut(kind.index()) {
@@ -88,7 +86,7 @@ impl Coordinator {
     }
 
     /// Starts a request anew, before all others that wait.
-    fn retry(&mut self, mut request: Request, failure: Failure, now: Duration) {
+    fn retry(&mut self, mut request: Request, failure: Failure) {
         let id = loop {
             let attempt = request.attempt;
             let text = alloc::format!("{}~{attempt}", request.client.text().raw());
@@ -116,18 +114,13 @@ impl Coordinator {
             stage.queue.push_front(id.clone());
             stage.waiting = stage.waiting.saturating_add(1);
         }
-        self.insert(id, request, now);
+        self.insert(id, request);
     }
 
     /// Files a new attempt.
-    pub(super) fn insert(&mut self, id: RequestId, mut request: Request, now: Duration) {
+    pub(super) fn insert(&mut self, id: RequestId, mut request: Request) {
         request.serial = self.serial();
         request.wake = request.deadline;
-        if let Some(timeout) = self.settings.attempt_timeout
-            && request.attempt < self.settings.retries
-        {
-            request.wake = request.deadline.min(now.saturating_add(timeout));
-        }
         let timer = (request.wake, request.serial);
         self.timers.insert(timer, id.clone());
         self.requests.insert(id, request);
@@ -139,13 +132,7 @@ impl Coordinator {
     }
 
     /// Keeps a slot away, and the id with it, until `user` is through with it.
-    fn quarantine(
-        &mut self,
-        id: &RequestId,
-        request: &Request,
-        state: State,
-        now: Duration,
-    ) {
+    fn quarantine(&mut self, id: &RequestId, request: &Request, state: State, now: Duration) {
         let State::Over { lease, .. } = state else {
             return;
         };

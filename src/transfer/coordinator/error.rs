@@ -202,10 +202,7 @@ impl fmt::Display for ProtocolError {
                 write!(f, "{count} slots where {limit} are kept")
             }
             Self::Unexpected { role, step } => {
-                write!(
-                    f,
-                    "unexpected from the {role} while the request is {step}"
-                )
+                write!(f, "unexpected from the {role} while the request is {step}")
             }
             Self::UnknownMessage => f.write_str("unknown message type"),
         }

@@ -9,9 +9,7 @@ use super::request::{Place, Request, State, Use, is_true};
 use super::slots::{self, Slots};
 use super::stage::Registration;
 use crate::json::Str;
-use crate::transfer::message::{
-    Alloc, Allocated, Control, Outcome, Push, Ready, Register, Staged,
-};
+use crate::transfer::message::{Alloc, Allocated, Control, Outcome, Push, Ready, Register, Staged};
 use crate::transfer::request::Key;
 use crate::transfer::{RequestId, Role};
 
@@ -55,7 +53,7 @@ impl Coordinator {
     }
 
     /// Gives queued requests to workers with free places, first roles first.
-    pub(super) fn dispatch(&mut self) {
+    pub(super) fn dispatch(&mut self, now: Duration) {
         for index in 0..self.stages.len() {
             while self.skip_stale(index) {
                 let Some(stage) = self.stages.get_mut(index) else {
@@ -70,7 +68,7 @@ impl Coordinator {
                 stage.waiting = stage.waiting.saturating_sub(1);
                 stage.places.take(worker);
                 let stage = index;
-                self.assign(id, Place { stage, worker });
+                self.assign(id, Place { stage, worker }, now);
             }
         }
     }
@@ -81,7 +79,11 @@ impl Coordinator {
             return false;
         };
         while let Some(id) = stage.queue.front() {
-            if self.requests.get(id).is_some_and(|request| request.waits_for(index)) {
+            if self
+                .requests
+                .get(id)
+                .is_some_and(|request| request.waits_for(index))
+            {
                 return true;
             }
             stage.queue.pop_front();
@@ -90,7 +92,7 @@ impl Coordinator {
     }
 
     /// Gives a queued request to a worker, whose place is taken already.
-    fn assign(&mut self, id: RequestId, to: Place) {
+    fn assign(&mut self, id: RequestId, to: Place, now: Duration) {
         let source = self.requests.get(&id).and_then(|request| {
             let State::Queued { from, .. } = request.state else {
                 return None;
@@ -105,9 +107,21 @@ impl Coordinator {
         };
         let Some(from) = from else {
             let again = request.attempt < self.settings.retries;
-            let work = if again { request.work.clone() } else { request.work.take() };
+            let work = if again {
+                request.work.clone()
+            } else {
+                request.work.take()
+            };
             let lease = None;
             request.state = State::Working { at: to, lease };
+            if let Some(timeout) = self.settings.attempt_timeout
+                && again
+            {
+                self.timers.remove(&(request.wake, request.serial));
+                request.wake = request.deadline.min(now.saturating_add(timeout));
+                self.timers
+                    .insert((request.wake, request.serial), id.clone());
+            }
             self.outbox.put_work(to, id, work.unwrap_or_default());
             return;
         };

@@ -141,7 +141,7 @@ impl Coordinator {
             None if role.is_last() => self.finished(stage, request_id, now)?,
             None => return Err(ProtocolError::ReplyWithoutError { role }),
         }
-        self.dispatch();
+        self.dispatch(now);
         Ok(())
     }
 }

@@ -207,9 +207,8 @@ impl Coordinator {
     pub fn new(topology: Topology, settings: Settings) -> Result<Self, TopologyError> {
         topology.check()?;
         let stages = topology.stages.into_iter().enumerate();
-        let stages = stages.map(|(index, (role, workers))| {
-            Stage::new(role, index, workers, settings.policy)
-        });
+        let stages = stages
+            .map(|(index, (role, workers))| Stage::new(role, index, workers, settings.policy));
         Ok(Self {
             settings,
             stages: stages.collect(),
@@ -266,7 +265,7 @@ impl Coordinator {
             attempt: 0,
             serial: 0,
             deadline: now.saturating_add(self.settings.timeout),
-            wake: now,
+            wake: Duration::ZERO,
             work: Some(Arc::new(work)),
             output: Output::default(),
             state: State::Queued {
@@ -274,8 +273,8 @@ impl Coordinator {
                 from: None,
             },
         };
-        self.insert(request.clone(), attempt, now);
-        self.dispatch();
+        self.insert(request.clone(), attempt);
+        self.dispatch(now);
         Ok(())
     }
 
@@ -292,7 +291,7 @@ impl Coordinator {
         now: Duration,
     ) -> Result<(), ProtocolError> {
         self.control(role, control, now)?;
-        self.dispatch();
+        self.dispatch(now);
         Ok(())
     }
 
@@ -302,21 +301,25 @@ impl Coordinator {
             return false;
         };
         self.fail(&id, Failure::new(FailureKind::Cancelled), None, now);
-        self.dispatch();
+        self.dispatch(now);
         true
     }
 
     /// Ends what took too long, as of `now`.
     pub fn handle_timeout(&mut self, now: Duration) {
-        let after = self.settings.timeout;
         while let Some((&(when, _), id)) = self.timers.first_key_value() {
             if when > now {
                 break;
             }
             let id = id.clone();
+            let request = self.requests.get(&id);
+            let after = match self.settings.attempt_timeout {
+                Some(after) if request.is_some_and(|request| now < request.deadline) => after,
+                _ => self.settings.timeout,
+            };
             self.expire(&id, FailureKind::TimedOut { after }, now);
         }
-        self.dispatch();
+        self.dispatch(now);
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout), unless an input comes before.

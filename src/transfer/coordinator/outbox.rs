@@ -53,10 +53,6 @@ impl Outbox {
         self.queue.push_back((to, Content::Work(id, work)));
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.queue.len()
-    }
-
     pub(super) fn poll<'b>(
         &'b mut self,
         buffer: &'b mut Vec<u8>,

@@ -149,6 +149,7 @@ impl Settings {
 
     /// Sets after how long one attempt is given up, if there is time for another.
     ///
+    /// The time begins when the first worker is sent the work.
     /// Without [retries](Self::with_retries) it says nothing; by default there is none.
     #[must_use]
     pub const fn with_attempt_timeout(mut self, timeout: Duration) -> Self {

@@ -159,3 +159,131 @@ pub(super) fn check_place(
     }
     Ok(addr)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x7f00_0000_0000;
+
+    fn slot(offset: u64, size: u64, slot_id: u64) -> PreallocatedSlot {
+        PreallocatedSlot::new(offset, size, slot_id, BASE.wrapping_add(offset))
+    }
+
+    #[test]
+    fn the_shortest_slot_that_is_long_enough_is_lent_and_comes_back_whole() {
+        let mut slots = Slots::new([
+            slot(0, 8, 10),
+            slot(8, 2, 11),
+            slot(16, 4, 12),
+            slot(24, 4, 13),
+        ]);
+        let mut lend = |len| slots.lend(len).map(|(index, slot)| (index, slot.slot_id));
+        assert_eq!(lend(9), None);
+        assert_eq!(lend(u64::MAX), None);
+        assert_eq!(lend(0), Some((1, 11)));
+        assert_eq!(lend(3), Some((2, 12)));
+        assert_eq!(lend(1), Some((3, 13)));
+        assert_eq!(lend(1), Some((0, 10)));
+        assert_eq!(lend(0), None);
+        assert_eq!((slots.free(), slots.lent(), slots.quarantined()), (0, 4, 0));
+        slots.give_back(2);
+        slots.give_back(3);
+        // Of one length the one that rested longest, and as long as it was.
+        assert_eq!(
+            slots.lend(4).map(|(index, slot)| (index, slot.size)),
+            Some((2, 4))
+        );
+    }
+
+    #[test]
+    fn a_slot_is_in_one_state_whatever_is_asked() {
+        let mut slots = Slots::new([slot(0, 4, 0), slot(4, 4, 1)]);
+        for index in [0, 1, 2, usize::MAX] {
+            slots.quarantine(index);
+            slots.give_back(index);
+        }
+        assert_eq!((slots.free(), slots.lent(), slots.quarantined()), (2, 0, 0));
+        let (index, _) = slots.lend(4).unwrap();
+        slots.quarantine(index);
+        slots.quarantine(index);
+        assert_eq!((slots.free(), slots.lent(), slots.quarantined()), (1, 0, 1));
+        slots.give_back(index);
+        slots.give_back(index);
+        assert_eq!((slots.free(), slots.lent(), slots.quarantined()), (2, 0, 0));
+    }
+
+    #[test]
+    fn slots_lie_in_their_pool_and_apart() {
+        let top = u64::MAX - 15;
+        let check = |slots: &[PreallocatedSlot]| check(slots, BASE, 64);
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&[slot(32, 32, 1), slot(0, 32, 7)]), Ok(()));
+        assert_eq!(
+            check(&[slot(0, 32, 1), slot(16, 0, 2), slot(64, 0, 3)]),
+            Ok(())
+        );
+        let wrapping = [PreallocatedSlot::new(8, 9, 0, u64::MAX - 7)];
+        for (error, found) in [
+            (
+                ProtocolError::OutOfPool {
+                    offset: 33,
+                    len: 32,
+                    pool_len: 64,
+                },
+                check(&[slot(33, 32, 0)]),
+            ),
+            (
+                ProtocolError::AddressOverflow {
+                    pool_ptr: BASE,
+                    offset: 1,
+                    len: u64::MAX,
+                },
+                check(&[slot(1, u64::MAX, 0)]),
+            ),
+            (
+                ProtocolError::AddressOverflow {
+                    pool_ptr: BASE,
+                    offset: u64::MAX,
+                    len: 1,
+                },
+                check(&[slot(u64::MAX, 1, 0)]),
+            ),
+            (
+                ProtocolError::AddressOverflow {
+                    pool_ptr: top,
+                    offset: 8,
+                    len: 9,
+                },
+                super::check(&wrapping, top, 64),
+            ),
+            (
+                ProtocolError::SlotAddress {
+                    addr: BASE + 1,
+                    expected: BASE,
+                },
+                check(&[PreallocatedSlot::new(0, 1, 0, BASE + 1)]),
+            ),
+            (
+                ProtocolError::SlotsOverlap {
+                    first: 0,
+                    second: 31,
+                },
+                check(&[slot(31, 2, 0), slot(40, 1, 1), slot(0, 32, 2)]),
+            ),
+            (
+                ProtocolError::SlotsOverlap {
+                    first: 8,
+                    second: 8,
+                },
+                check(&[slot(8, 2, 0), slot(8, 2, 1)]),
+            ),
+            (
+                ProtocolError::DuplicateSlotId { slot_id: 5 },
+                check(&[slot(0, 8, 5), slot(8, 8, 4), slot(16, 8, 5)]),
+            ),
+        ] {
+            assert_eq!(found, Err(error));
+        }
+    }
+}
