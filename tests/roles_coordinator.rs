@@ -718,7 +718,7 @@ fn retries_start_from_the_work_under_an_id_of_their_own() {
         encoder pushed r2~1        | denoiser0 ready r2~1 0 {"_prealloc_slot_id":50}, encoder0 work r3
         time 40                    | encoder0 abort r3 timed out, denoiser0 abort r2~1 timed out, encoder0 work r2~2, =retrying r3 1, =retrying r2 2
         encoder error r1~2         | encoder0 work r3~1, =failed r1: encoder error: out of memory
-        time 100                   | encoder0 abort r3~1 timed out, encoder0 abort r2~2 timed out, =failed r1~1: not completed within 100 s, =failed r3: not completed within 100 s, =failed r2: not completed within 100 s
+        time 100                   | encoder0 abort r3~1 timed out, encoder0 abort r2~2 timed out, =failed r3: not completed within 100 s, =failed r1~1: not completed within 100 s, =failed r2: not completed within 100 s
         "#,
     );
     assert_eq!(head.statistics().retried, 4);
