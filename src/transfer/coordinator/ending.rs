@@ -47,23 +47,47 @@ impl Coordinator {
         }
         for place in request.state.places().into_iter().flatten() {
             self.leave(place);
-            if by != Some(place.stage) {
-                self.abort(place, id.text(), kind.reason());
-            }
         }
-        let held = match request.state {
-            // The receiver has read the slot, or never will.
-            State::Working { at, lease } => lease.map(|lease| (lease, at, Use::Reading)),
-            // The sender may write to it yet.
-            State::Pushing { from, lease, .. } => lease.map(|lease| (lease, from, Use::Writing)),
-            State::Allocating { .. } | State::Over { .. } | State::Queued { .. } => None,
+        let reason = kind.reason();
+        let mut abort = |place: Place| {
+            if by != Some(place.stage) {
+                self.abort(place, id.text(), reason);
+            }
         };
-        if let Some((lease, user, usage)) = held {
-            if by == Some(user.stage) {
-                self.release(Some(lease));
-            } else {
-                let state = State::Over { lease, user, usage };
-                self.quarantine(id, &request, state, now);
+        match request.state {
+            State::Allocating { from, to } => {
+                abort(from);
+                abort(to);
+            }
+            State::Over { .. } | State::Queued { from: None, .. } => {}
+            State::Queued {
+                from: Some(from), ..
+            } => abort(from),
+            // The sender may write to it yet, the receiver's slot must not be freed before.
+            State::Pushing {
+                from, to, lease, ..
+            } => {
+                abort(from);
+                let over = State::Over {
+                    user: from,
+                    usage: Use::Writing,
+                    owner: to,
+                    lease,
+                };
+                self.settle(id, &request, over, by, now);
+            }
+            // The receiver has read the slot, or never will.
+            State::Working { at, lease } => {
+                abort(at);
+                if lease.is_some() {
+                    let over = State::Over {
+                        user: at,
+                        usage: Use::Reading,
+                        owner: at,
+                        lease,
+                    };
+                    self.settle(id, &request, over, by, now);
+                }
             }
         }
         let again = matches!(
@@ -131,17 +155,37 @@ impl Coordinator {
         self.serial
     }
 
-    /// Keeps a slot away, and the id with it, until `user` is through with it.
-    fn quarantine(&mut self, id: &RequestId, request: &Request, state: State, now: Duration) {
-        let State::Over { lease, .. } = state else {
+    /// Frees the slot of a request that has ended, or keeps it away, and the id with it, until
+    /// its user is through with it. `by` is the stage that failed.
+    fn settle(
+        &mut self,
+        id: &RequestId,
+        request: &Request,
+        over: State,
+        by: Option<usize>,
+        now: Duration,
+    ) {
+        let State::Over {
+            user, owner, lease, ..
+        } = over
+        else {
             return;
         };
-        let slots = self.stages.get_mut(lease.owner.stage);
-        let Some(slots) = slots.and_then(|stage| stage.slots_of(lease)) else {
-            // Of a registration that is gone.
+        if by == Some(user.stage) {
+            self.free_slot(id, owner, lease, by);
             return;
-        };
-        slots.quarantine(lease.index);
+        }
+        if let Some(lease) = lease {
+            let owner = self.stages.get_mut(owner.stage);
+            let Some(slots) = owner.and_then(|stage| stage.slots_of(lease)) else {
+                // Of a registration that is gone.
+                return;
+            };
+            slots.quarantine(lease.index);
+        } else if by == Some(owner.stage) {
+            // It has freed it itself.
+            return;
+        }
         let wake = now.saturating_add(self.settings.quarantine);
         let serial = self.serial();
         self.timers.insert((wake, serial), id.clone());
@@ -153,9 +197,18 @@ impl Coordinator {
             wake,
             work: None,
             output: Output::default(),
-            state,
+            state: over,
         };
         self.requests.insert(id.clone(), over);
+    }
+
+    /// Takes a preallocated slot back, or has an allocated one freed by its owner.
+    fn free_slot(&mut self, id: &RequestId, owner: Place, lease: Option<Lease>, by: Option<usize>) {
+        if lease.is_some() {
+            self.release(lease);
+        } else if by != Some(owner.stage) {
+            self.abort(owner, id.text(), "the request is over");
+        }
     }
 
     /// A worker is through with its `usage` of the slot of a request that is over.
@@ -185,8 +238,8 @@ impl Coordinator {
             return;
         };
         self.timers.remove(&(request.wake, request.serial));
-        if let State::Over { lease, .. } = request.state {
-            self.release(Some(lease));
+        if let State::Over { owner, lease, .. } = request.state {
+            self.free_slot(id, owner, lease, None);
         }
     }
 
@@ -195,7 +248,7 @@ impl Coordinator {
         let mut ended: Vec<(u64, RequestId)> = Vec::new();
         for (id, request) in &self.requests {
             let hangs = match request.state {
-                State::Over { lease, .. } => lease.owner == worker,
+                State::Over { owner, .. } => owner == worker,
                 state => state.places().contains(&Some(worker)),
             };
             if hangs {

@@ -51,7 +51,7 @@
 //!      |            transfer_allocated of to: PUSH
 //!      |
 //!      +--- any of these: a worker restarted, or the attempt took too long
-//!           any of these: failed, cancelled, timed out ----> Over, if it had a preallocated slot
+//!           any of these: failed, cancelled, timed out ----> Over, if a slot of it may be in use
 //! ```
 //!
 //! A worker's place is taken from when it is chosen until its output is with the
@@ -96,6 +96,8 @@
 //! stays out until the writer says that it pushed or failed, or the reader that it
 //! is through, or the receiver registers anew, or
 //! [`Settings::with_quarantine`] is over. So long the id of the request is taken.
+//! A slot that was allocated is treated alike: its receiver is told to free it
+//! when nobody can write to it any more, as it may give the place to another.
 //!
 //! A registration is taken whole or not at all: if a slot lies outside the pool,
 //! past the last address, not at its address, or over another, or if two have one
@@ -104,7 +106,8 @@
 //! # When a request ends early
 //!
 //! Each worker that has something of it, but for one that said that it failed, gets
-//! `transfer_abort` with the request's id. Workers of the Python release log it
+//! `transfer_abort` with the request's id: a receiver that may be written to
+//! when that is over, the others at once. Workers of the Python release log it
 //! and go on. Places are free at once.
 //!
 //! A failed push cannot be told from a good one when a Python sender says

@@ -35,11 +35,13 @@ pub(super) struct Lease {
 pub(super) enum State {
     /// `to` was asked for a slot for the output of `from`.
     Allocating { from: Place, to: Place },
-    /// It is over. The slot comes back once `user` is through with it.
+    /// It is over. Once `user` is through with the slot it comes back if it is preallocated;
+    /// if it was allocated, its `owner` is told to free it.
     Over {
-        lease: Lease,
         user: Place,
         usage: Use,
+        owner: Place,
+        lease: Option<Lease>,
     },
     /// `from` was told where to.
     Pushing {
