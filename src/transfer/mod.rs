@@ -25,14 +25,18 @@
 //! |---|---|---|
 //! | [`message`] | control messages, read and written | nothing: no `alloc` |
 //! | `manifest` | the tensors in a slot, found and laid out | nothing: no `alloc` |
-//! | `pool` | slots out of a region of memory | `std` |
-//! | `sender`, `receiver`, `instance` | a worker's side of the protocol, without I/O | `std` |
+//! | `pool` | slots out of a region of memory | `std`; its allocator `alloc` |
+//! | `worker` | a worker's side of the protocol, without I/O | `std` |
 //! | `coordinator` | the head node's side, without I/O | `std` |
 
 pub mod message;
+#[cfg(feature = "alloc")]
+pub mod pool;
 #[cfg(feature = "std")]
 mod request;
 mod role;
+#[cfg(feature = "std")]
+pub mod worker;
 
 pub use message::Control;
 #[cfg(feature = "std")]
