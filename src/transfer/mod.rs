@@ -42,3 +42,5 @@ pub use message::Control;
 #[cfg(feature = "std")]
 pub use request::RequestId;
 pub use role::Role;
+#[cfg(feature = "std")]
+pub use worker::{Instance, Receiver, Sender};
