@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::error::{ProtocolError, Step};
+use super::error::ProtocolError;
 use super::job::{Ending, Event, Job};
 use super::outbox::{Form, Outbox, Outgoing};
 use super::requests::{Requests, check_len};
@@ -98,11 +98,6 @@ impl<S, P> Half<S, P> {
 
     pub(super) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Outgoing> {
         self.outbox.poll(&self.site, buffer)
-    }
-
-    /// A message that is of no use at this step.
-    pub(super) const fn unexpected(step: Step) -> Result<(), ProtocolError> {
-        Err(ProtocolError::Unexpected { step })
     }
 }
 

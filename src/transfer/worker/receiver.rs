@@ -22,7 +22,7 @@ use crate::json::{Object, Str};
 use crate::message::{MessageKind, classify};
 use crate::transfer::message::{Alloc, Ready};
 use crate::transfer::pool::{Landing, Slot};
-use crate::transfer::{Control, RequestId, Role};
+use crate::transfer::{Control, RequestId, Role, manifest};
 
 /// The receiving half of a worker.
 ///
@@ -32,6 +32,7 @@ use crate::transfer::{Control, RequestId, Role};
 pub struct Receiver {
     half: Half<State, ()>,
     preallocated: Preallocated,
+    manifests: manifest::Decoder,
     /// Those that wait for room, the longest first.
     waiting: BTreeMap<u64, RequestId>,
     returns: Returns,
@@ -101,6 +102,7 @@ impl Receiver {
         Ok(Self {
             half,
             preallocated,
+            manifests: manifest::Decoder::with_options(*settings.options()),
             waiting: BTreeMap::new(),
             returns: Returns::default(),
             released: VecDeque::new(),
@@ -301,9 +303,9 @@ impl Receiver {
     }
 
     /// Whether the tensors of `manifest` lie in a slot of this length.
-    fn check(&self, manifest: Object<'_>, len: usize) -> Result<(), ProtocolError> {
-        let _ = (manifest, len);
-        Ok(())
+    fn check(&mut self, manifest: Object<'_>, len: usize) -> Result<(), ProtocolError> {
+        let checked = self.manifests.decode(manifest, len);
+        checked.map(drop).map_err(ProtocolError::Manifest)
     }
 
     pub(super) fn handle_abort(&mut self, id: Str<'_>) {
