@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::error::ProtocolError;
+use super::error::{ProtocolError, Step};
 use super::job::{Ending, Event, Job};
 use super::outbox::{Form, Outbox, Outgoing};
 use super::requests::{Requests, check_len};
@@ -94,6 +94,14 @@ impl<S, P> Half<S, P> {
     /// Tells the local worker that a job of its is over.
     pub(super) fn over(&mut self, job: Job, ending: Ending) {
         self.events.push_back(Event::Over { job, ending });
+    }
+
+    /// How far a request is that is not under way.
+    pub(super) fn end_step(&self, id: Str<'_>) -> Step {
+        match self.requests.ended(&id) {
+            Some(_) => Step::Ended,
+            None => Step::Unknown,
+        }
     }
 
     pub(super) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Outgoing> {

@@ -13,6 +13,7 @@ use super::receiver::Receiver;
 use super::sender::{PushOrder, Sender};
 use super::settings::{Settings, Site};
 use super::text::Text;
+use crate::json::Str;
 use crate::message::{MessageKind, ScalarFields, classify};
 use crate::transfer::message::Push;
 use crate::transfer::pool::Slot;
@@ -94,9 +95,15 @@ impl Instance {
             return Err(ProtocolError::NotOfRole { role });
         };
         if let Some(receiver) = &self.receiver {
-            let answered = !sender.knows(id) && receiver.has_answered(id);
-            let step = receiver.step(id).or(answered.then_some(Step::Ended));
-            if let Some(step) = step {
+            let step = receiver.step(id);
+            let is_forgotten = sender.step(id) == Step::Unknown;
+            let is_turned_away = match step {
+                Step::Unknown => false,
+                // Of those that ended with an answer the sender would know nothing.
+                Step::Ended => is_forgotten && receiver.has_answered(id),
+                _ => true,
+            };
+            if is_turned_away {
                 return Err(ProtocolError::Unexpected { step });
             }
         }
@@ -267,6 +274,23 @@ impl Instance {
         match (receiver, sender) {
             (Some(receiver), Some(sender)) => Some(receiver.min(sender)),
             (receiver, sender) => receiver.or(sender),
+        }
+    }
+
+    /// Returns how far a request is.
+    #[must_use]
+    pub fn step(&self, request: Str<'_>) -> Step {
+        let receiver = self.receiver.as_ref();
+        let receiver = receiver.map_or(Step::Unknown, |receiver| receiver.step(request));
+        let sender = self.sender.as_ref();
+        let sender = sender.map_or(Step::Unknown, |sender| sender.step(request));
+        match receiver {
+            // Then it is with the sender, or was.
+            Step::Ended | Step::Unknown => match sender {
+                Step::Unknown => receiver,
+                _ => sender,
+            },
+            _ => receiver,
         }
     }
 

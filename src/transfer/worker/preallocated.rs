@@ -13,9 +13,8 @@ use crate::transfer::pool::{Landing, PoolError, Slot};
 
 /// The preallocated slots of a receiver, and who has them.
 ///
-/// Their numbers are `first`, `first + 1` and so on. `first` comes of the session's name, so
-/// that a message about a slot of this worker's life before names none of them, where a
-/// new life has a new session.
+/// Their numbers are `first`, `first + 1` and so on. `first` comes of what is another in each
+/// life of the worker, so that a message about a slot of the life before names none of them.
 #[derive(Debug)]
 pub(super) struct Preallocated {
     first: u64,
@@ -56,7 +55,7 @@ impl Preallocated {
             slots.push(Place { offset, state });
         }
         // 48 bits, so that every reader of JSON takes the number for an integer.
-        let first = u64::from(hash(site.session_id())) << 16;
+        let first = u64::from(hash(site)) << 16;
         Ok(Self { first, slots })
     }
 
@@ -170,10 +169,13 @@ impl Place {
 }
 
 /// FNV-1a, which is the same in each build.
-fn hash(text: &str) -> u32 {
-    let mut hash: u32 = 0x811c_9dc5;
-    for byte in text.bytes() {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    hash
+fn hash(site: &Site) -> u32 {
+    let pool_ptr = site.pool_ptr().to_le_bytes();
+    let generation = site.generation().to_le_bytes();
+    let bytes = site.session_id().bytes().chain(pool_ptr);
+    bytes
+        .chain(generation)
+        .fold(0x811c_9dc5, |hash: u32, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        })
 }

@@ -475,11 +475,6 @@ impl Receiver {
         self.released.pop_front()
     }
 
-    /// How far a request is that the receiving half has.
-    pub(super) fn step(&self, id: Str<'_>) -> Option<Step> {
-        self.half.requests.get(&id).map(State::step)
-    }
-
     /// Whether a request has ended here, and the head node was told.
     pub(super) fn has_answered(&self, id: Str<'_>) -> bool {
         matches!(self.half.requests.ended(&id), Some(End::Answered))
@@ -513,6 +508,13 @@ impl Receiver {
             (Some(deadline), Some(soon)) => Some(deadline.min(soon)),
             (deadline, soon) => deadline.or(soon),
         }
+    }
+
+    /// Returns how far a request is.
+    #[must_use]
+    pub fn step(&self, request: Str<'_>) -> Step {
+        let state = self.half.requests.get(&request);
+        state.map_or_else(|| self.half.end_step(request), State::step)
     }
 
     /// Returns how many requests are under way.

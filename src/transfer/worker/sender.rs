@@ -469,6 +469,17 @@ impl Sender {
         self.half.requests.next_deadline()
     }
 
+    /// Returns how far a request is.
+    #[must_use]
+    pub fn step(&self, request: Str<'_>) -> Step {
+        match self.half.requests.get(&request) {
+            Some(State::Working) => Step::Working,
+            Some(State::Staged { .. }) => Step::Staged,
+            Some(State::Queued { .. } | State::Pushing { .. }) => Step::Pushing,
+            None => self.half.end_step(request),
+        }
+    }
+
     /// Returns how many requests are under way.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -479,11 +490,6 @@ impl Sender {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Whether it knows of a request, or of its end.
-    pub(super) fn knows(&self, id: Str<'_>) -> bool {
-        self.half.requests.get(&id).is_some() || self.half.requests.ended(&id).is_some()
     }
 
     pub(super) fn has(&self, job: &Job) -> bool {

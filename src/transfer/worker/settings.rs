@@ -25,6 +25,7 @@ pub struct Site {
     pool_ptr: u64,
     pool: Pool,
     work_endpoint: Box<str>,
+    generation: u32,
 }
 
 impl Site {
@@ -37,7 +38,18 @@ impl Site {
             pool_ptr,
             pool,
             work_endpoint: work_endpoint.into(),
+            generation: 0,
         }
+    }
+
+    /// Sets a number that another life of the worker does not have, such as the time of its start: 0 by default.
+    ///
+    /// Needed where a worker that starts anew has the session's name and the
+    /// pool's address of before: it keeps old messages from being taken for new.
+    #[must_use]
+    pub fn with_generation(mut self, generation: u32) -> Self {
+        self.generation = generation;
+        self
     }
 
     /// Returns the data plane's name of the worker.
@@ -56,6 +68,12 @@ impl Site {
     #[must_use]
     pub const fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Returns the number of the worker's life.
+    #[must_use]
+    pub const fn generation(&self) -> u32 {
+        self.generation
     }
 
     /// Returns where it takes work.
