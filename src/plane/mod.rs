@@ -69,6 +69,7 @@ pub mod region;
 mod completion;
 mod error;
 mod push;
+mod store;
 
 use core::time::Duration;
 
@@ -76,6 +77,7 @@ pub use completion::Completion;
 pub use error::{ErrorKind, PlaneError};
 pub use push::{Piece, PushId, Transfer};
 pub use region::{HostMemory, Memory, Region, WeakRegion};
+pub use store::{LoadError, StoreError, Stored};
 
 use crate::transfer::pool::{MIN_BLOCK, Slot};
 
