@@ -42,7 +42,7 @@
 //! |---|---|---|
 //! | [`memory`] | threads of a process | one copy |
 //! | `shared` (feature `shared-memory`) | processes of a host | one copy |
-//! | `messages` | hosts, over any transport | what the transport does |
+//! | [`messages`] | hosts, over any transport | what the transport does |
 //!
 //! # An RDMA engine as a backend
 //!
@@ -63,6 +63,7 @@
 //!   any more: it revokes the key of the window (a memory window, a key for each landing), or
 //!   it knows by a message of its own that what was posted has ended.
 
+pub mod messages;
 pub mod region;
 
 mod completion;

@@ -61,12 +61,12 @@ impl PlaneError for Error {
             },
             Self::Plane(kind) => kind,
             Self::Refused(refusal) => match refusal {
-                Refusal::Busy { .. } => ErrorKind::Busy,
-                Refusal::Closed { .. } => ErrorKind::Closed,
-                Refusal::OutOfBounds { address, len, .. } => {
+                Refusal::Busy => ErrorKind::Busy,
+                Refusal::Closed => ErrorKind::Closed,
+                Refusal::OutOfBounds { address, len } => {
                     ErrorKind::OutOfBounds { address, len }
                 }
-                Refusal::PastWindow { len, room, .. } => ErrorKind::PastWindow { len, room },
+                Refusal::PastWindow { len, room } => ErrorKind::PastWindow { len, room },
                 Refusal::UnknownSession => ErrorKind::UnknownSession,
                 _ => ErrorKind::Backend,
             },

@@ -1,25 +1,25 @@
 //! The receiving end: pushes come in, are checked, written and answered.
 
 use core::time::Duration;
-use core::{fmt, mem};
+use core::mem;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::connect::Listen;
 use super::seen::Seen;
-use super::wire::{self, Answer, Id};
-use super::{Malformed, Refusal};
+use super::wire::{self, Answer, Id, Push};
+use super::{InletError, MAX_PIECES, Malformed, Refusal, Regions};
 use crate::dtype::DType;
 use crate::message::{Decoder, Message};
-use crate::plane::Region;
+use crate::plane::Piece;
 use crate::tensor::TensorView;
 use crate::transport::{Frames, TransportError, Wait};
 
-/// Writes pushes into the open windows of a region, and answers each.
+/// Writes pushes into the open windows of a session, and answers each.
 ///
-/// There is one for a session, on any thread; the plane that the region is registered
-/// with need not be near. What it does with a message, whatever the message holds, is
+/// [`Messages::inlet`](super::Messages::inlet) makes one. It may be moved to another thread,
+/// and outlive its plane. What it does with a message, whatever the message holds, is
 /// in [the module](super#what-an-inlet-does).
 ///
 /// # Examples
@@ -47,19 +47,17 @@ pub struct Inlet<L: Listen> {
 }
 
 impl<L: Listen> Inlet<L> {
-    /// Makes the inlet of `session`, whose pushes come in by `listen` and go into `region`.
-    #[must_use]
-    pub fn new(session: impl Into<String>, region: Region, listen: L) -> Self {
+    pub(super) fn new(session: String, regions: Regions, listen: L) -> Self {
         Self {
             listen,
             message: L::Message::default(),
             target: Target {
-                region,
-                session: session.into(),
+                regions,
+                session,
                 seen: Seen::new(DEFAULT_PLANES),
                 max_pieces: DEFAULT_PIECES,
                 decoder: Decoder::new(),
-                addresses: Vec::new(),
+                pieces: Vec::new(),
             },
         }
     }
@@ -85,10 +83,10 @@ impl<L: Listen> Inlet<L> {
         &self.target.session
     }
 
-    /// Returns the region that is written into.
+    /// Returns where pushes come in.
     #[must_use]
-    pub const fn region(&self) -> &Region {
-        &self.target.region
+    pub const fn listener(&self) -> &L {
+        &self.listen
     }
 
     /// Takes one message if one is there, and writes what it pushes.
@@ -149,16 +147,38 @@ impl<L: Listen> Inlet<L> {
     }
 }
 
+/// A push that was written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Written {
+    bytes: u64,
+    is_answered: bool,
+}
+
+impl Written {
+    /// Returns how many bytes were written: all of the push.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Tells whether the pusher was told. If not, because it is gone or takes no answers, its
+    /// push times out.
+    #[must_use]
+    pub const fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+}
+
 /// Where pushes go, apart from where they come in.
 #[derive(Debug)]
 struct Target {
-    region: Region,
+    regions: Regions,
     session: String,
     seen: Seen,
     max_pieces: usize,
     decoder: Decoder,
-    /// Where the pieces of one push go: its room is used again.
-    addresses: Vec<u64>,
+    /// The pieces of one push: its room is used again.
+    pieces: Vec<Piece>,
 }
 
 impl Target {
@@ -180,8 +200,9 @@ impl Target {
         decoder: &mut Decoder,
         frames: &[F],
     ) -> Result<(Id, Result<u64, Refused>), Malformed> {
-        let (first, payloads) = frames.split_first().ok_or(Malformed::NoFrames)?;
-        let metadata = decoder.decode_metadata(first.as_ref())?;
+        let first = frames.first().map_or(&[][..], AsRef::as_ref);
+        let payloads = frames.get(1..).unwrap_or_default();
+        let metadata = decoder.decode_metadata(first)?;
         let push = match wire::read_push(metadata.scalars()) {
             Ok(push) => push,
             Err((malformed, None)) => return Err(malformed),
@@ -200,47 +221,106 @@ impl Target {
     /// Writes a push for this session: all of it or, after an error, nothing.
     fn write<F: AsRef<[u8]>>(
         &mut self,
-        push: &wire::Push<'_>,
+        push: &Push<'_>,
         message: &Message<'_, '_, F>,
     ) -> Result<u64, Refused> {
         let stale = |newest| Refusal::Stale { newest };
         self.seen.note(push.id).map_err(stale)?;
-        let pieces = message.len();
-        if pieces > self.max_pieces {
-            return Err(Refusal::TooMany {
-                limit: wide(self.max_pieces),
-                actual: wide(pieces),
-            }
-            .into());
+        self.gather(push, message)?;
+        if self.pieces.is_empty() {
+            return Ok(0);
         }
-        self.addresses.clear();
-        let mut count: usize = 0;
-        for address in push.addresses.iter() {
-            count = count.saturating_add(1);
-            // As many as there are tensors, and those came.
-            if count <= pieces {
-                let address = address.as_u64();
-                self.addresses.push(address.map_err(Malformed::of_address)?);
-            }
-        }
-        if count != pieces {
-            return Err(Refusal::Count {
-                tensors: wide(pieces),
-                addresses: wide(count),
-            }
-            .into());
-        }
-        let span = self.span(message)?;
-        let Some(span) = span else { return Ok(0) };
-        let writing = self.begin(message, span)?;
+        let mut delivery = self.regions.begin(&self.pieces).map_err(Refusal::from)?;
         let mut written: u64 = 0;
-        for (place, bytes) in self.places(message) {
-            let place = place?;
-            if !bytes.is_empty() {
-                self.region.write(&writing, place, bytes)?;
-            }
+        for (piece, tensor) in self.pieces.iter().zip(message.tensors()) {
+            let bytes = tensor.bytes();
+            delivery
+                .write(piece.address(), bytes)
+                .map_err(Refusal::from)?;
             written = written.saturating_add(wide(bytes.len()));
         }
         Ok(written)
     }
+
+    /// Puts addresses and tensors together.
+    ///
+    /// No more pieces than tensors came, however many addresses there are.
+    fn gather<F: AsRef<[u8]>>(
+        &mut self,
+        push: &Push<'_>,
+        message: &Message<'_, '_, F>,
+    ) -> Result<(), Refused> {
+        self.pieces.clear();
+        let (limit, tensors) = (self.max_pieces, message.len());
+        if tensors > limit {
+            let (limit, actual) = (wide(limit), wide(tensors));
+            return Err(Refusal::TooMany { limit, actual }.into());
+        }
+        let mut addresses = push.addresses.iter();
+        for (index, tensor) in (0..).zip(message.tensors()) {
+            let Some(address) = addresses.next() else {
+                break;
+            };
+            if !is_piece(&tensor, index) {
+                let piece = index.into();
+                return Err(Refusal::Piece { piece }.into());
+            }
+            let address = wire::read_address(address)?;
+            self.pieces
+                .push(Piece::received(address, tensor.byte_len()));
+        }
+        let addresses = self.pieces.len().saturating_add(addresses.count());
+        if addresses != tensors {
+            let (tensors, addresses) = (wide(tensors), wide(addresses));
+            return Err(Refusal::Count { tensors, addresses }.into());
+        }
+        Ok(())
+    }
 }
+
+/// Tells whether a tensor is what a push has at this place: bytes, in the list of pieces.
+fn is_piece(tensor: &TensorView<'_>, index: u32) -> bool {
+    tensor.list_index() == Some(index)
+        && tensor.dtype() == DType::UInt8
+        && tensor.rank() == 1
+        && tensor.name() == wire::PIECES
+}
+
+/// Why nothing was written, as this side knows it.
+#[derive(Clone, Copy, Debug)]
+enum Refused {
+    /// Of which the pusher is told less.
+    Malformed(Malformed),
+    Reason(Refusal),
+}
+
+impl Refused {
+    const fn reason(self) -> Refusal {
+        match self {
+            Self::Malformed(_) => Refusal::Malformed,
+            Self::Reason(reason) => reason,
+        }
+    }
+}
+
+impl From<Malformed> for Refused {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(reason: Refusal) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// As many pieces as the manifest of any known role has tensors, many times over.
+const DEFAULT_PIECES: usize = 1024;
+
+/// Of so many planes the newest push is remembered: 16 KiB.
+const DEFAULT_PLANES: usize = 1024;

@@ -179,7 +179,7 @@ impl<C: Connect> Messages<C> {
     }
 
     /// Checks a transfer, and makes its metadata.
-    fn prepare(&mut self, transfer: &Transfer, id: u64) -> Result<(usize, Vec<u8>), Error> {
+    fn prepare(&mut self, transfer: &Transfer, id: Id) -> Result<(usize, Vec<u8>), Error> {
         if self.in_flight() >= self.max_in_flight {
             return Err(ErrorKind::Busy.into());
         }
@@ -193,14 +193,7 @@ impl<C: Connect> Messages<C> {
         }
         let region = self.regions.owning(transfer.slot());
         let region = region.ok_or(ErrorKind::ForeignSlot)?;
-        if region.bytes(transfer.slot()).is_none() {
-            let kind = region.kind();
-            return Err(ErrorKind::Unsupported { kind }.into());
-        }
-        let id = Id {
-            origin: self.origin,
-            push: id,
-        };
+        region.bytes(transfer.slot())?;
         let pieces = transfer.pieces().iter();
         let pieces = pieces.map(|piece| (piece.address(), piece.len()));
         let metadata = wire::write_push(id, transfer.session(), pieces);
@@ -222,13 +215,13 @@ impl<C: Connect> DataPlane for Messages<C> {
     }
 
     fn push(&mut self, transfer: Transfer) -> Result<PushId, (Transfer, Error)> {
-        let number = self.next;
-        let (index, metadata) = match self.prepare(&transfer, number) {
+        let (origin, push) = (self.origin, self.next);
+        let id = Id { origin, push };
+        let (index, metadata) = match self.prepare(&transfer, id) {
             Ok(prepared) => prepared,
             Err(error) => return Err((transfer, error)),
         };
-        let id = PushId::new(number);
-        self.next = number.saturating_add(1);
+        self.next = push.saturating_add(1);
         self.uses = self.uses.saturating_add(1);
         let deadline = Instant::now().checked_add(self.timeout);
         let flight = Flight::new(id, transfer, metadata, deadline);
@@ -239,7 +232,7 @@ impl<C: Connect> DataPlane for Messages<C> {
                 self.drop_peer(index, kind);
             }
         }
-        Ok(id)
+        Ok(PushId::new(push))
     }
 
     fn poll_completion(&mut self) -> Option<Completion<Error>> {
@@ -275,7 +268,9 @@ impl<C: Connect> Messages<C> {
             return;
         };
         self.turn = turn.saturating_add(1);
-        let Some((index, peer)) = self.peers.iter_mut().enumerate().filter(|(_, peer)| busy(&peer)).nth(turn) else {
+        let peers = self.peers.iter_mut().enumerate();
+        let mut peers = peers.filter(|(_, peer)| busy(&peer));
+        let Some((index, peer)) = peers.nth(turn) else {
             return;
         };
         // Alone, and with nothing to send, it is waited for to the end.
@@ -286,7 +281,7 @@ impl<C: Connect> Messages<C> {
         if let Some(due) = peer.next_deadline() {
             longest = longest.min(due.saturating_duration_since(now));
         }
-        if let Err(kind) = peer.receive_one(longest, &mut self.ended, &mut self.ignored) {
+        if let Err(kind) = peer.wait(longest, &mut self.ended, &mut self.ignored) {
             self.drop_peer(index, kind);
         }
     }

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::json::Str;
+use crate::plane::ErrorKind;
 
 /// Why an inlet refused a push: nothing of it was written.
 ///
@@ -10,24 +11,10 @@ use crate::json::Str;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Somebody else is writing where the piece is to go.
-    Busy {
-        /// Which piece, from 0.
-        piece: u64,
-        /// Where it is to go.
-        address: u64,
-        /// Its length in bytes.
-        len: u64,
-    },
-    /// No one open window holds the whole of the piece.
-    Closed {
-        /// Which piece, from 0.
-        piece: u64,
-        /// Where it is to go.
-        address: u64,
-        /// Its length in bytes.
-        len: u64,
-    },
+    /// Another push is being written into the same window.
+    Busy,
+    /// A piece begins where no window is open, or none any more.
+    Closed,
     /// There are not as many tensors as addresses.
     Count {
         /// How many tensors came.
@@ -39,21 +26,15 @@ pub enum Refusal {
     Malformed,
     /// A reason that this version does not know.
     Other,
-    /// The piece does not lie in a pool of the session.
+    /// A piece does not lie in a pool of the session, or not in that of the others.
     OutOfBounds {
-        /// Which piece, from 0.
-        piece: u64,
         /// Where it is to go.
         address: u64,
         /// Its length in bytes.
         len: u64,
     },
-    /// The piece begins inside an open window, and goes on past its end.
+    /// A piece begins inside an open window, and goes on past its end.
     PastWindow {
-        /// Which piece, from 0.
-        piece: u64,
-        /// Where it is to go.
-        address: u64,
         /// Its length in bytes.
         len: u64,
         /// How many bytes of the window are left from there.
@@ -83,14 +64,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// The most numbers that a reason has.
-    pub(super) const MAX_NUMBERS: usize = 4;
+    pub(super) const MAX_NUMBERS: usize = 2;
 
     /// Returns its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Busy { .. } => "busy",
-            Self::Closed { .. } => "closed",
+            Self::Busy => "busy",
+            Self::Closed => "closed",
             Self::Count { .. } => "count",
             Self::Malformed => "malformed",
             Self::Other => "other",
@@ -106,32 +87,15 @@ impl Refusal {
     /// Returns its numbers on the wire, and how many there are.
     pub(super) const fn numbers(self) -> ([u64; Self::MAX_NUMBERS], usize) {
         match self {
-            Self::Busy {
-                piece,
-                address,
-                len,
+            Self::Busy | Self::Closed | Self::Malformed | Self::Other | Self::UnknownSession => {
+                ([0, 0], 0)
             }
-            | Self::Closed {
-                piece,
-                address,
-                len,
-            }
-            | Self::OutOfBounds {
-                piece,
-                address,
-                len,
-            } => ([piece, address, len, 0], 3),
-            Self::Count { tensors, addresses } => ([tensors, addresses, 0, 0], 2),
-            Self::Malformed | Self::Other | Self::UnknownSession => ([0; 4], 0),
-            Self::PastWindow {
-                piece,
-                address,
-                len,
-                room,
-            } => ([piece, address, len, room], 4),
-            Self::Piece { piece } => ([piece, 0, 0, 0], 1),
-            Self::Stale { newest } => ([newest, 0, 0, 0], 1),
-            Self::TooMany { limit, actual } => ([limit, actual, 0, 0], 2),
+            Self::Count { tensors, addresses } => ([tensors, addresses], 2),
+            Self::OutOfBounds { address, len } => ([address, len], 2),
+            Self::PastWindow { len, room } => ([len, room], 2),
+            Self::Piece { piece } => ([piece, 0], 1),
+            Self::Stale { newest } => ([newest, 0], 1),
+            Self::TooMany { limit, actual } => ([limit, actual], 2),
         }
     }
 
@@ -139,29 +103,12 @@ impl Refusal {
     pub(super) fn read(name: Str<'_>, numbers: &[u64]) -> Self {
         let name = name.as_plain().unwrap_or_default();
         match (name, numbers) {
-            ("busy", &[piece, address, len]) => Self::Busy {
-                piece,
-                address,
-                len,
-            },
-            ("closed", &[piece, address, len]) => Self::Closed {
-                piece,
-                address,
-                len,
-            },
+            ("busy", &[]) => Self::Busy,
+            ("closed", &[]) => Self::Closed,
             ("count", &[tensors, addresses]) => Self::Count { tensors, addresses },
             ("malformed", &[]) => Self::Malformed,
-            ("out_of_bounds", &[piece, address, len]) => Self::OutOfBounds {
-                piece,
-                address,
-                len,
-            },
-            ("past_window", &[piece, address, len, room]) => Self::PastWindow {
-                piece,
-                address,
-                len,
-                room,
-            },
+            ("out_of_bounds", &[address, len]) => Self::OutOfBounds { address, len },
+            ("past_window", &[len, room]) => Self::PastWindow { len, room },
             ("piece", &[piece]) => Self::Piece { piece },
             ("stale", &[newest]) => Self::Stale { newest },
             ("too_many", &[limit, actual]) => Self::TooMany { limit, actual },
@@ -174,44 +121,19 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy {
-                piece,
-                address,
-                len,
-            } => write!(
-                f,
-                "piece {piece} of {len} bytes at {address:#x}: the window is being written to"
-            ),
-            Self::Closed {
-                piece,
-                address,
-                len,
-            } => write!(
-                f,
-                "piece {piece} of {len} bytes at {address:#x}: no open window holds it"
-            ),
+            Self::Busy => f.write_str("another push is being written into the window"),
+            Self::Closed => f.write_str("no window is open at the address"),
             Self::Count { tensors, addresses } => {
                 write!(f, "{tensors} tensors for {addresses} addresses")
             }
             Self::Malformed => f.write_str("message is no push"),
             Self::Other => f.write_str("refused for a reason not known here"),
-            Self::OutOfBounds {
-                piece,
-                address,
-                len,
-            } => write!(
-                f,
-                "piece {piece} of {len} bytes at {address:#x} is in no pool"
-            ),
-            Self::PastWindow {
-                piece,
-                address,
-                len,
-                room,
-            } => write!(
-                f,
-                "piece {piece} of {len} bytes at {address:#x}, where {room} are left of the window"
-            ),
+            Self::OutOfBounds { address, len } => {
+                write!(f, "{len} bytes at address {address:#x} are in no pool")
+            }
+            Self::PastWindow { len, room } => {
+                write!(f, "{len} bytes where {room} are left of the window")
+            }
             Self::Piece { piece } => write!(f, "piece {piece} is no uint8 tensor of one dimension"),
             Self::Stale { newest } => write!(f, "push {newest} came before, which is no older"),
             Self::TooMany { limit, actual } => {
@@ -224,6 +146,19 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
+/// What a region says when a write may not begin there.
+impl From<ErrorKind> for Refusal {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Busy => Self::Busy,
+            ErrorKind::Closed => Self::Closed,
+            ErrorKind::OutOfBounds { address, len } => Self::OutOfBounds { address, len },
+            ErrorKind::PastWindow { len, room } => Self::PastWindow { len, room },
+            _ => Self::Other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
@@ -231,16 +166,8 @@ mod tests {
     use super::*;
 
     const ALL: &[Refusal] = &[
-        Refusal::Busy {
-            piece: 1,
-            address: 2,
-            len: 3,
-        },
-        Refusal::Closed {
-            piece: 1,
-            address: u64::MAX,
-            len: 3,
-        },
+        Refusal::Busy,
+        Refusal::Closed,
         Refusal::Count {
             tensors: 1,
             addresses: 2,
@@ -248,16 +175,10 @@ mod tests {
         Refusal::Malformed,
         Refusal::Other,
         Refusal::OutOfBounds {
-            piece: 1,
-            address: 2,
-            len: 3,
+            address: u64::MAX,
+            len: 2,
         },
-        Refusal::PastWindow {
-            piece: 1,
-            address: 2,
-            len: 3,
-            room: 4,
-        },
+        Refusal::PastWindow { len: 1, room: 2 },
         Refusal::Piece { piece: 1 },
         Refusal::Stale { newest: 1 },
         Refusal::TooMany {
@@ -285,7 +206,7 @@ mod tests {
     fn a_reason_with_other_numbers_is_another_reason() {
         for &reason in ALL {
             let (_, count) = reason.numbers();
-            let more = Refusal::read(reason.name().into(), &[0; 6][..=count]);
+            let more = Refusal::read(reason.name().into(), &[0; 3][..=count]);
             assert_eq!(more, Refusal::Other, "{reason:?}");
         }
         assert_eq!(Refusal::read("newer".into(), &[]), Refusal::Other);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::Refusal;
+use super::{Malformed, Refusal};
 use crate::dtype::DType;
 use crate::error::{EncodeError, ValueError};
 use crate::json::{Array, Object, Str, Value};
@@ -122,6 +122,11 @@ pub(super) fn read_answer(scalars: Object<'_>) -> Result<Answer, Malformed> {
         }
     };
     Ok(Answer { id, outcome })
+}
+
+/// Reads one of the addresses of a push.
+pub(super) fn read_address(address: Value<'_>) -> Result<u64, Malformed> {
+    address.as_u64().map_err(of_key(ADDRESSES))
 }
 
 /// Reads the numbers of a reason: no more of them than any reason has, and one.
