@@ -63,9 +63,7 @@ impl PlaneError for Error {
             Self::Refused(refusal) => match refusal {
                 Refusal::Busy => ErrorKind::Busy,
                 Refusal::Closed => ErrorKind::Closed,
-                Refusal::OutOfBounds { address, len } => {
-                    ErrorKind::OutOfBounds { address, len }
-                }
+                Refusal::OutOfBounds { address, len } => ErrorKind::OutOfBounds { address, len },
                 Refusal::PastWindow { len, room } => ErrorKind::PastWindow { len, room },
                 Refusal::UnknownSession => ErrorKind::UnknownSession,
                 _ => ErrorKind::Backend,

@@ -1,13 +1,13 @@
 //! The receiving end: pushes come in, are checked, written and answered.
 
-use core::time::Duration;
 use core::mem;
+use core::time::Duration;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::connect::Listen;
-use super::seen::Seen;
+use super::seen::{Old, Seen};
 use super::wire::{self, Answer, Id, Push};
 use super::{InletError, MAX_PIECES, Malformed, Refusal, Regions};
 use crate::dtype::DType;
@@ -132,10 +132,12 @@ impl<L: Listen> Inlet<L> {
         id: Id,
         outcome: Result<u64, Refused>,
     ) -> Result<Written, InletError<L::Error>> {
-        let told = Answer {
-            id,
-            outcome: outcome.map_err(Refused::reason),
+        let told = match outcome {
+            // As the first time, when the answer may have been lost.
+            Err(Refused::Old(Old::Again(outcome))) => outcome,
+            outcome => outcome.map_err(Refused::reason),
         };
+        let told = Answer { id, outcome: told };
         let frame = wire::write_answer(told).unwrap_or_default();
         let sent = self.listen.answer(&self.message, &[&frame]);
         let is_answered = sent.is_ok();
@@ -143,6 +145,13 @@ impl<L: Listen> Inlet<L> {
             Ok(bytes) => Ok(Written { bytes, is_answered }),
             Err(Refused::Malformed(malformed)) => Err(InletError::Malformed(malformed)),
             Err(Refused::Reason(reason)) => Err(InletError::Refused(reason)),
+            Err(Refused::Old(old)) => {
+                let newest = match old {
+                    Old::Again(_) => id.push,
+                    Old::Overtaken(newest) => newest,
+                };
+                Err(InletError::Refused(Refusal::Stale { newest }))
+            }
         }
     }
 }
@@ -224,8 +233,17 @@ impl Target {
         push: &Push<'_>,
         message: &Message<'_, '_, F>,
     ) -> Result<u64, Refused> {
-        let stale = |newest| Refusal::Stale { newest };
-        self.seen.note(push.id).map_err(stale)?;
+        self.seen.note(push.id).map_err(Refused::Old)?;
+        let outcome = self.write_new(push, message);
+        self.seen.settle(outcome.map_err(Refused::reason));
+        outcome
+    }
+
+    fn write_new<F: AsRef<[u8]>>(
+        &mut self,
+        push: &Push<'_>,
+        message: &Message<'_, '_, F>,
+    ) -> Result<u64, Refused> {
         self.gather(push, message)?;
         if self.pieces.is_empty() {
             return Ok(0);
@@ -291,6 +309,8 @@ fn is_piece(tensor: &TensorView<'_>, index: u32) -> bool {
 enum Refused {
     /// Of which the pusher is told less.
     Malformed(Malformed),
+    /// Which is answered as it was the first time, if that is known.
+    Old(Old),
     Reason(Refusal),
 }
 
@@ -298,6 +318,8 @@ impl Refused {
     const fn reason(self) -> Refusal {
         match self {
             Self::Malformed(_) => Refusal::Malformed,
+            Self::Old(Old::Again(_)) => Refusal::Other,
+            Self::Old(Old::Overtaken(newest)) => Refusal::Stale { newest },
             Self::Reason(reason) => reason,
         }
     }
@@ -322,5 +344,5 @@ fn wide(number: usize) -> u64 {
 /// As many pieces as the manifest of any known role has tensors, many times over.
 const DEFAULT_PIECES: usize = 1024;
 
-/// Of so many planes the newest push is remembered: 16 KiB.
+/// Of so many planes the newest push is remembered: 48 KiB.
 const DEFAULT_PLANES: usize = 1024;

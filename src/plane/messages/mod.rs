@@ -52,7 +52,7 @@
 //! | `out_of_bounds` | address, length | a piece is not in the pool |
 //! | `past_window` | length, bytes left | a piece goes past the end of its window |
 //! | `piece` | which, from 0 | it is not `uint8` of one dimension, or not in its place |
-//! | `stale` | the newest push | that one came before, and is no older |
+//! | `stale` | the newest push | that one came before, and is newer |
 //! | `too_many` | limit, pieces | |
 //! | `unknown_session` | | the push is for another session |
 //!
@@ -70,12 +70,14 @@
 //! # What is promised
 //!
 //! 1. **A completion is true.** `Ok` is the inlet's word that all bytes are in their places. With
-//!    [`Error::Refused`] none are, and none will be.
+//!    [`Error::Refused`] none are, and none will be; but [`Stale`](Refusal::Stale) says of
+//!    this message alone that it came too late.
 //! 2. **A push is written at most once.** A plane's pushes to a session go over one link, in the order
 //!    of their ids, and an inlet takes none that is not newer than the newest it has seen of that
-//!    plane. So a duplicate is refused, and so is what was overtaken.
-//! 3. **A push that was answered settles those before it.** Once a push to a session has an answer of
-//!    the inlet's, no earlier one of this plane to this session will be written any more. To be
+//!    plane. So a duplicate is not written, nor what was overtaken. A duplicate of the newest
+//!    push is answered as that was.
+//! 3. **A push that succeeds settles those before it.** Once a push is `Ok`, no
+//!    earlier one of this plane to this session will be written any more. To be
 //!    sure after a timeout, push a [`Transfer`](super::Transfer) without pieces: it moves
 //!    nothing, and its `Ok` says so.
 //!

@@ -12,9 +12,7 @@ use super::connect::{Connect, Listen, SLICE};
 use super::peer::{Flight, Peer};
 use super::wire::Id;
 use super::{Error, Inlet, MAX_PIECES, Regions, session, wire};
-use crate::plane::{
-    Completion, DataPlane, ErrorKind, PushId, Region, RegionOptions, Transfer,
-};
+use crate::plane::{Completion, DataPlane, ErrorKind, PushId, Region, RegionOptions, Transfer};
 use crate::transport::TransportError;
 
 /// A data plane over messages: pushes go to the inlets of other sessions.
@@ -140,10 +138,13 @@ impl<C: Connect> Messages<C> {
     fn pump(&mut self, now: Instant) {
         let mut index = 0;
         while let Some(peer) = self.peers.get_mut(index) {
-            let received = peer.receive(&mut self.ended, &mut self.ignored);
-            let is_over = peer.expire(now, &mut self.ended);
-            let sent = received.and_then(|()| peer.send(&self.regions, &mut self.ended));
-            match sent {
+            let mut done = peer.receive(&mut self.ended, &mut self.ignored);
+            let mut is_over = false;
+            if done.is_ok() {
+                is_over = peer.expire(now, &mut self.ended);
+                done = peer.send(&self.regions, &mut self.ended);
+            }
+            match done {
                 Ok(()) if is_over => drop(self.peers.swap_remove(index)),
                 Ok(()) => index = index.saturating_add(1),
                 Err(kind) => self.drop_peer(index, kind),

@@ -45,8 +45,8 @@ pub enum Refusal {
         /// Which piece, from 0.
         piece: u64,
     },
-    /// A push of this plane that is as new, or newer, came before: this one is a
-    /// duplicate, or late.
+    /// A push of this plane that is newer came before: this one is late, or a duplicate. To
+    /// the inlet's owner also that the newest came again.
     Stale {
         /// The id of the newest push that came.
         newest: u64,
@@ -135,7 +135,7 @@ impl fmt::Display for Refusal {
                 write!(f, "{len} bytes where {room} are left of the window")
             }
             Self::Piece { piece } => write!(f, "piece {piece} is no uint8 tensor of one dimension"),
-            Self::Stale { newest } => write!(f, "push {newest} came before, which is no older"),
+            Self::Stale { newest } => write!(f, "push {newest} of the same plane came before"),
             Self::TooMany { limit, actual } => {
                 write!(f, "{actual} pieces, at most {limit} allowed")
             }

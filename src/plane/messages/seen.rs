@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::Refusal;
 use super::wire::Id;
 
 /// The newest push of each plane that pushed lately.
@@ -11,9 +12,24 @@ use super::wire::Id;
 #[derive(Debug)]
 pub(super) struct Seen {
     /// By how lately they pushed, the latest last.
-    newest: Vec<Id>,
+    newest: Vec<Newest>,
     /// Of how many planes it is kept.
     room: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    id: Id,
+    outcome: Result<u64, Refusal>,
+}
+
+/// A push that is no newer than the newest that came of its plane.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Old {
+    /// It is the newest one again, which had this outcome.
+    Again(Result<u64, Refusal>),
+    /// It is older than this one.
+    Overtaken(u64),
 }
 
 impl Seen {
@@ -28,25 +44,40 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// The newest push of the plane, if that is no older.
-    pub(super) fn note(&mut self, id: Id) -> Result<(), u64> {
-        let known = self.newest.iter().rposition(|seen| seen.origin == id.origin);
-        if let Some(place) = known
+    /// It is an old one.
+    pub(super) fn note(&mut self, id: Id) -> Result<(), Old> {
+        let mut newest = self.newest.iter();
+        let noted = Newest {
+            id,
+            // Until it has one: a panic in between leaves it refused.
+            outcome: Err(Refusal::Other),
+        };
+        if let Some(place) = newest.rposition(|seen| seen.id.origin == id.origin)
             && let Some(tail) = self.newest.get_mut(place..)
             && let Some(seen) = tail.first_mut()
         {
-            if id.push <= seen.push {
-                return Err(seen.push);
+            if id.push < seen.id.push {
+                return Err(Old::Overtaken(seen.id.push));
             }
-            seen.push = id.push;
+            if id == seen.id {
+                return Err(Old::Again(seen.outcome));
+            }
+            *seen = noted;
             tail.rotate_left(1);
             return Ok(());
         }
         if self.newest.len() >= self.room && !self.newest.is_empty() {
             self.newest.remove(0);
         }
-        self.newest.push(id);
+        self.newest.push(noted);
         Ok(())
+    }
+
+    /// Notes the outcome of the push noted last.
+    pub(super) fn settle(&mut self, outcome: Result<u64, Refusal>) {
+        if let Some(latest) = self.newest.last_mut() {
+            latest.outcome = outcome;
+        }
     }
 }
 
@@ -59,38 +90,44 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_newer_is_refused() {
+    fn what_is_no_newer_is_told_apart() {
         let mut seen = Seen::new(8);
         for (origin, push, expected) in [
             (1, 5, Ok(())),
-            (1, 5, Err(5)),
-            (1, 4, Err(5)),
+            (1, 5, Err(Old::Again(Ok(5)))),
+            (1, 4, Err(Old::Overtaken(5))),
             (2, 4, Ok(())),
+            (1, 5, Err(Old::Again(Ok(5)))),
             (1, 6, Ok(())),
-            (2, 3, Err(4)),
+            (2, 3, Err(Old::Overtaken(4))),
+            (2, 4, Err(Old::Again(Ok(4)))),
             (1, u64::MAX, Ok(())),
-            (1, 0, Err(u64::MAX)),
+            (1, 0, Err(Old::Overtaken(u64::MAX))),
         ] {
-            assert_eq!(seen.note(id(origin, push)), expected, "{push} of {origin}");
+            let noted = seen.note(id(origin, push));
+            assert_eq!(noted, expected, "{push} of {origin}");
+            if noted.is_ok() {
+                seen.settle(Ok(push));
+            }
         }
     }
 
     #[test]
     fn those_who_pushed_longest_ago_are_forgotten() {
         let mut seen = Seen::new(2);
-        for (origin, push, expected) in [
-            (1, 1, Ok(())),
-            (2, 1, Ok(())),
-            (1, 2, Ok(())),
-            (3, 1, Ok(())),
-            // 2 was forgotten for 3, and 3 is for 2.
-            (1, 2, Err(2)),
-            (2, 1, Ok(())),
-            (3, 1, Err(1)),
-            (2, 1, Err(1)),
-            (1, 1, Ok(())),
+        for (origin, push, is_new) in [
+            (1, 1, true),
+            (2, 1, true),
+            (1, 2, true),
+            // For it 2 is forgotten, and for 2 then 1.
+            (3, 1, true),
+            (1, 2, false),
+            (2, 1, true),
+            (3, 1, false),
+            (1, 1, true),
         ] {
-            assert_eq!(seen.note(id(origin, push)), expected, "{push} of {origin}");
+            let noted = seen.note(id(origin, push));
+            assert_eq!(noted.is_ok(), is_new, "{push} of {origin}");
         }
         assert_eq!(seen.newest.len(), 2);
     }

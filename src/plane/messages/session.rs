@@ -51,10 +51,19 @@ mod tests {
 
     #[test]
     fn the_endpoint_is_found_in_its_session_id() {
-        for endpoint_given in ["tcp://[::1]:5555", "ipc:///tmp/#1", "ipc://a#0123456789abcdef", ""] {
+        for endpoint_given in [
+            "tcp://[::1]:5555",
+            "ipc:///tmp/#1",
+            "ipc://a#0123456789abcdef",
+            "",
+        ] {
             assert_eq!(endpoint(&session_id(endpoint_given)), endpoint_given);
         }
-        for whole in ["tcp://127.0.0.1:5555", "ipc:///tmp/#1", "x#0123456789abcdeg"] {
+        for whole in [
+            "tcp://127.0.0.1:5555",
+            "ipc:///tmp/#1",
+            "x#0123456789abcdeg",
+        ] {
             assert_eq!(endpoint(whole), whole);
         }
     }

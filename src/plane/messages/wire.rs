@@ -91,10 +91,7 @@ pub(super) fn write_answer(answer: Answer) -> Result<Vec<u8>, EncodeError> {
     ];
     let [kind, origin, push] = head;
     match outcome {
-        Ok(written) => encode_to_vec(
-            NO_TENSORS,
-            &[kind, origin, push, (WRITTEN, written.into())],
-        ),
+        Ok(written) => encode_to_vec(NO_TENSORS, &[kind, origin, push, (WRITTEN, written.into())]),
         Err(refusal) => {
             let (numbers, count) = refusal.numbers();
             let numbers = numbers.map(Scalar::from);
