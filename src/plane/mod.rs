@@ -63,6 +63,7 @@
 //!   any more: it revokes the key of the window (a memory window, a key for each landing), or
 //!   it knows by a message of its own that what was posted has ended.
 
+pub mod memory;
 pub mod messages;
 pub mod region;
 

@@ -156,7 +156,7 @@ impl Piece {
         offset_in(base, pool_len, self.address, self.byte_len())
     }
 
-    fn byte_len(&self) -> u64 {
+    pub(super) fn byte_len(&self) -> u64 {
         u64::try_from(self.len()).unwrap_or(u64::MAX)
     }
 }

@@ -19,6 +19,9 @@ pub(in crate::plane) struct Inlet {
     region: WeakRegion,
     /// The windows of the region's pool, which nobody else has.
     table: WindowTable,
+    /// Where the region lies or lay, in the peers' numbers.
+    base: u64,
+    len: usize,
 }
 
 impl Inlet {
@@ -32,6 +35,8 @@ impl Inlet {
         let inlet = Self {
             region: region.downgrade(),
             table,
+            base: region.base(),
+            len: region.len(),
         };
         Ok((region, inlet))
     }
@@ -41,13 +46,18 @@ impl Inlet {
         self.region.upgrade().is_none()
     }
 
+    /// Tells whether `piece` lies in the region, or where it was.
+    pub(in crate::plane) fn has(&self, piece: &Piece) -> bool {
+        piece.offset_in(self.base, self.len).is_ok()
+    }
+
     /// Begins to write `pieces`, all of which lie in the pool and each in one open window.
     ///
     /// On an error nothing has begun.
     pub(in crate::plane) fn begin(&self, pieces: &[Piece]) -> Result<Delivery, ErrorKind> {
         let region = self.region.upgrade().ok_or(ErrorKind::PeerGone)?;
         for piece in pieces {
-            piece.offset_in(region.base(), region.len())?;
+            piece.offset_in(self.base, self.len)?;
         }
         let mut delivery = Delivery {
             region,
