@@ -65,6 +65,8 @@
 
 pub mod memory;
 pub mod region;
+#[cfg(all(feature = "shared-memory", unix))]
+pub mod shared;
 
 mod completion;
 mod error;
