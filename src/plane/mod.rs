@@ -66,6 +66,8 @@
 pub mod memory;
 pub mod messages;
 pub mod region;
+#[cfg(all(feature = "shared-memory", unix))]
+pub mod shared;
 
 mod completion;
 mod error;
