@@ -268,6 +268,7 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     seeds.extend(bundles());
     seeds.extend(controls());
+    seeds.extend(pools());
     let conflict = |list_indices: [i32; 3]| {
         let descriptors = list_indices.map(|list_index| {
             let rest = r#""shape":[0],"dtype":"bool""#;
@@ -420,6 +421,59 @@ fn bundles() -> Vec<(&'static str, String, Vec<u8>)> {
         }
     }
     seeds
+}
+
+/// Operations on pools: three bytes each, after three of the pool.
+fn pools() -> Vec<(&'static str, String, Vec<u8>)> {
+    let pool = |shift: u8, half_blocks: u16, operations: &[(u8, u16)]| {
+        let mut data = vec![shift];
+        data.extend(half_blocks.to_le_bytes());
+        for (what, number) in operations {
+            data.push(*what);
+            data.extend(number.to_le_bytes());
+        }
+        data
+    };
+    let (take, give) = (0_u8, 4_u8);
+    let fill: Vec<_> = (0..20).map(|_| (take, 1)).collect();
+    let empty: Vec<_> = (0..20).map(|number| (give, number * 7)).collect();
+    let churn: Vec<_> = (0..200_u16)
+        .map(|step| {
+            let number = step.wrapping_mul(40503) >> 3;
+            ([0, 1, 2, 3, 4, 4, 5][usize::from(step % 7)], number)
+        })
+        .collect();
+    [
+        (
+            "none",
+            pool(0, 0, &[(take, 0), (take, 1), (take, 1), (give, 0)]),
+        ),
+        ("fill", pool(9, 32, &[&fill[..], &empty, &fill].concat())),
+        (
+            "invalid",
+            pool(
+                12,
+                8,
+                &[
+                    (6, 0),
+                    (take, 1),
+                    (6, 1),
+                    (6, 0),
+                    (6, 0),
+                    (7, 0),
+                    (7, 4095),
+                    (6, 65535),
+                ],
+            ),
+        ),
+        ("churn", pool(4, 600, &churn)),
+        (
+            "split-and-merge",
+            pool(1, 64, &[(3, 64), (take, 1), (give, 0), (3, 64), (3, 64)]),
+        ),
+    ]
+    .map(|(name, data)| ("pool", name.to_string(), data))
+    .into()
 }
 
 /// The frames of a recorded message, without the note that hostile ones begin with.

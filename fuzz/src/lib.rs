@@ -15,6 +15,7 @@
 //! | [`bundle`] | bytes or frames | verdict, result and bytes against a naive reader and writer |
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
+//! | [`pool`] | operations on a pool | offsets, errors and statistics against a plain model |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
 //! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
@@ -30,6 +31,7 @@ pub mod decode;
 pub mod differential;
 pub mod json;
 pub mod naive;
+pub mod pool;
 pub mod roundtrip;
 pub mod scalars;
 #[cfg(feature = "serde")]
@@ -46,6 +48,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("decode", decode::run),
     ("differential", differential::run),
     ("json", json::run),
+    ("pool", pool::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]
