@@ -11,6 +11,7 @@ use super::{BLOCK, SESSION, Scripts, World, later};
 
 /// (name, what happens to the push, to its answer, how the push ends, whether its bytes
 /// are written, how many messages answer nothing)
+#[expect(clippy::type_complexity, reason = "a table")]
 #[rustfmt::skip]
 const FAULTS: &[(&str, Option<Fault>, Option<Fault>, Result<(), Error>, bool, u64)] = &[
     ("none", None, None, Ok(()), true, 0),

@@ -7,7 +7,7 @@ use crate::transport::{Frames, RecvFrames, SendFrames, TransportError, Wait};
 /// How a plane reaches a session: it makes a link to the inlet of that id.
 ///
 /// Any `FnMut(&str) -> Result<Link, Error>` is one. A link sends pushes, in order, and
-/// receives their answers; [`Dealers`](super::Dealers) makes such links over ZeroMQ.
+/// receives their answers; over ZeroMQ, `Dealers` (feature `zmq`) makes such links.
 ///
 /// The id comes from a peer. Over sockets it says which endpoint to connect to, so
 /// do not connect to what you would not talk to.

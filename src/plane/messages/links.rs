@@ -132,35 +132,38 @@ impl<L> Links<L> {
 }
 
 impl<L: SendFrames + RecvFrames> Links<L> {
-    /// Looks at `count` links in turn, waiting for each for `wait`.
+    /// Looks at `count` links in turn, waiting for each for `wait`; tells whether a message
+    /// came.
     fn look(
         &mut self,
         message: &mut Linked<L::Message>,
         count: usize,
         wait: Wait,
-    ) -> Option<Result<(), LinksError<L::RecvError, L::SendError>>> {
+    ) -> Result<bool, LinksError<L::RecvError, L::SendError>> {
         for _ in 0..count {
             if self.next >= self.links.len() {
                 self.next = 0;
             }
-            let (number, link) = self.links.get_mut(self.next)?;
+            let Some((number, link)) = self.links.get_mut(self.next) else {
+                break;
+            };
             match link.recv_frames(&mut message.message, wait) {
                 Ok(()) => {
                     message.link = *number;
                     self.next = self.next.saturating_add(1);
-                    return Some(Ok(()));
+                    return Ok(true);
                 }
                 Err(error) => match error.kind() {
                     kind if kind.is_wait() => self.next = self.next.saturating_add(1),
                     ErrorKind::CapExceeded | ErrorKind::Malformed => {
                         self.next = self.next.saturating_add(1);
-                        return Some(Err(LinksError::Recv(error)));
+                        return Err(LinksError::Recv(error));
                     }
                     _ => drop(self.links.remove(self.next)),
                 },
             }
         }
-        None
+        Ok(false)
     }
 }
 
@@ -188,17 +191,19 @@ impl<L: SendFrames + RecvFrames> Listen for Links<L> {
         let deadline = Deadline::new(wait, None);
         loop {
             self.take_added(deadline);
-            let mut done = self.look(message, self.links.len(), Wait::Never);
-            if done.is_none() {
+            let mut came = self.look(message, self.links.len(), Wait::Never);
+            if matches!(came, Ok(false)) {
                 // One of them is waited for, in turn; then all are looked at again.
                 let left = deadline.remaining()?;
-                done = self.look(message, 1, Wait::UpTo(left.min(SLICE)));
+                came = self.look(message, 1, Wait::UpTo(left.min(SLICE)));
             }
-            if let Some(done) = done {
-                if done.is_err() {
+            match came {
+                Ok(false) => {}
+                Ok(true) => return Ok(()),
+                Err(error) => {
                     message.clear();
+                    return Err(error);
                 }
-                return done;
             }
         }
     }

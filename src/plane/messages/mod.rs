@@ -107,7 +107,7 @@
 //! # Transports
 //!
 //! - **ZeroMQ**: an inlet listens on a `ROUTER` socket, which many pushers reach, each by a `DEALER`
-//!   socket of [`Dealers`]. `PUSH` and `PULL` sockets go one way, and would need an endpoint for
+//!   socket of `Dealers` (feature `zmq`). `PUSH` and `PULL` sockets go one way, and would need an endpoint for
 //!   answers at each pusher. libzmq does not tell that a peer is gone: its pushes time out.
 //! - **Others**: [`Links`] listens on links that have one peer each, such as loopback and PAIR
 //!   sockets of NNG.

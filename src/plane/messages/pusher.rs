@@ -270,7 +270,7 @@ impl<C: Connect> Messages<C> {
         };
         self.turn = turn.saturating_add(1);
         let peers = self.peers.iter_mut().enumerate();
-        let mut peers = peers.filter(|(_, peer)| busy(&peer));
+        let mut peers = peers.filter(|(_, peer)| busy(peer));
         let Some((index, peer)) = peers.nth(turn) else {
             return;
         };

@@ -189,3 +189,62 @@ const PUSH: &str = "push";
 const REFUSED: &str = "refused";
 const SESSION: &str = "session";
 const WRITTEN: &str = "written";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: Id = Id {
+        origin: u64::MAX,
+        push: 7,
+    };
+
+    #[test]
+    fn a_push_is_written_as_drawn_and_read_again() {
+        let pieces = [(139_637_976_727_552, 1024), (u64::MAX, 0)];
+        let text = write_push(ID, "tcp://10.0.0.7:5555#8f", pieces.into_iter()).unwrap();
+        let expected = concat!(
+            r#"{"tensor_descriptors":["#,
+            r#"{"field_name":"pieces","shape":[1024],"dtype":"uint8","list_index":0},"#,
+            r#"{"field_name":"pieces","shape":[0],"dtype":"uint8","list_index":1}],"#,
+            r#""scalar_fields":{"_plane":"push","session":"tcp://10.0.0.7:5555#8f","#,
+            r#""origin":18446744073709551615,"push":7,"#,
+            r#""addresses":[139637976727552,18446744073709551615]}}"#,
+        );
+        assert_eq!(core::str::from_utf8(&text), Ok(expected));
+        let value = Value::parse(&text).unwrap().as_object().unwrap();
+        let scalars = value.field("scalar_fields").unwrap().as_object().unwrap();
+        let push = read_push(scalars).unwrap();
+        assert_eq!(push.id, ID);
+        assert!(push.session == "tcp://10.0.0.7:5555#8f");
+        let addresses: Vec<_> = push.addresses.iter().map(|a| read_address(a)).collect();
+        assert_eq!(addresses, [Ok(139_637_976_727_552), Ok(u64::MAX)]);
+        assert_eq!(read_answer(scalars), Err(Malformed::Kind));
+    }
+
+    #[test]
+    fn an_answer_is_written_as_drawn_and_read_again() {
+        let (len, room) = (1024, 512);
+        for (outcome, expected) in [
+            (Ok(1024), r#""written":1024}}"#),
+            (
+                Err(Refusal::PastWindow { len, room }),
+                r#""refused":"past_window","numbers":[1024,512]}}"#,
+            ),
+            (Err(Refusal::Busy), r#""refused":"busy","numbers":[]}}"#),
+        ] {
+            let answer = Answer { id: ID, outcome };
+            let text = write_answer(answer).unwrap();
+            let head = concat!(
+                r#"{"tensor_descriptors":[],"scalar_fields":{"_plane":"answer","#,
+                r#""origin":18446744073709551615,"push":7,"#,
+            );
+            let written = core::str::from_utf8(&text).unwrap();
+            assert_eq!(written.strip_prefix(head), Some(expected));
+            let value = Value::parse(&text).unwrap().as_object().unwrap();
+            let scalars = value.field("scalar_fields").unwrap().as_object().unwrap();
+            assert_eq!(read_answer(scalars), Ok(answer));
+            assert_eq!(read_push(scalars).unwrap_err(), (Malformed::Kind, None));
+        }
+    }
+}
