@@ -299,6 +299,8 @@ fn a_slot_is_pushed_by_the_plane_of_its_region_alone() {
     orphan.add_piece(0..1, address).unwrap();
     drop(region);
     assert_eq!(two.push(orphan), Err(ErrorKind::ForeignSlot));
+    let first = two.transfer(1, 1, address);
+    assert_eq!(two.push(first), Ok(1));
 
     // To oneself, and from any of several regions.
     let more = two.receiver.register(options()).unwrap();

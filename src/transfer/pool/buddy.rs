@@ -175,6 +175,44 @@ impl BuddyAllocator {
         Ok(block)
     }
 
+    /// Keeps the block that starts at `offset` from everybody, its owner too, until it is
+    /// [swept](Self::sweep) away.
+    ///
+    /// For a block that nobody holds any more, but that a peer still writes to.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAllocated`](PoolError::NotAllocated) as [`free`](Self::free), also if it is in quarantine.
+    pub fn quarantine(&mut self, offset: usize) -> Result<Block, PoolError> {
+        let (index, order) = self.allocated(offset)?;
+        let block = self.block(index, order);
+        self.stats.quarantined(block.len);
+        let state = State::Quarantined(order);
+        self.nodes.push(&mut self.quarantine, index, state);
+        Ok(block)
+    }
+
+    /// Frees those blocks in quarantine of whose offsets `is_done` says so, and returns how many.
+    ///
+    /// It is asked once for each block there, the one that has been there for longest first.
+    pub fn sweep(&mut self, mut is_done: impl FnMut(usize) -> bool) -> usize {
+        let mut freed: usize = 0;
+        let mut next = self.quarantine.head;
+        while let State::Quarantined(order) = self.nodes.at(next).state {
+            let index = next;
+            next = self.nodes.at(index).next;
+            let block = self.block(index, order);
+            if !is_done(block.offset) {
+                continue;
+            }
+            self.nodes.unlink(&mut self.quarantine, index);
+            self.stats.swept(block.len);
+            self.merge(index, order);
+            freed = freed.saturating_add(1);
+        }
+        freed
+    }
+
     /// Returns the allocated block that starts at `offset`, if one does.
     #[must_use]
     pub fn block_at(&self, offset: usize) -> Option<Block> {
@@ -209,35 +247,6 @@ impl BuddyAllocator {
         }
         stats.quarantined_blocks = self.quarantine.len;
         stats
-    }
-
-    /// Keeps the allocated block at `offset`, which nobody holds any more, until its
-    /// writer is done.
-    pub(super) fn quarantine(&mut self, offset: usize) -> Result<(), PoolError> {
-        let (index, order) = self.allocated(offset)?;
-        self.stats.quarantined(self.len_of(order));
-        let state = State::Quarantined(order);
-        self.nodes.push(&mut self.quarantine, index, state);
-        Ok(())
-    }
-
-    /// Frees those blocks in quarantine whose writers are done, and returns how many.
-    pub(super) fn sweep(&mut self, mut is_done: impl FnMut(usize) -> bool) -> usize {
-        let mut freed: usize = 0;
-        let mut next = self.quarantine.head;
-        while let State::Quarantined(order) = self.nodes.at(next).state {
-            let index = next;
-            next = self.nodes.at(index).next;
-            let block = self.block(index, order);
-            if !is_done(block.offset) {
-                continue;
-            }
-            self.nodes.unlink(&mut self.quarantine, index);
-            self.stats.swept(block.len);
-            self.merge(index, order);
-            freed = freed.saturating_add(1);
-        }
-        freed
     }
 
     /// Takes a free block of at least `len` bytes, which are not 0, out of its list.
