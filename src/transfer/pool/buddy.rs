@@ -1,11 +1,9 @@
 //! Which bytes of a pool are free: a buddy allocator that places as the Python peers do.
 
 use core::fmt;
-use core::iter;
-
-use alloc::vec::Vec;
 
 use super::PoolError;
+use super::nodes::{List, NONE, Nodes, State};
 use super::stats::Stats;
 
 /// The length of the smallest block, unless another is asked for: 1 MiB.
@@ -13,9 +11,6 @@ pub const MIN_BLOCK: usize = 1 << 20;
 
 /// One list of free blocks for each power of two that a `usize` holds.
 pub(super) const ORDERS: usize = 64;
-
-/// No block: the end of a list.
-const NONE: usize = usize::MAX;
 
 /// Tells which bytes of a pool are free, and which block the next caller gets.
 ///
@@ -386,106 +381,4 @@ fn units(order: u32) -> usize {
 
 fn bit(order: u32) -> u64 {
     1_u64.checked_shl(order).unwrap_or(0)
-}
-
-/// A list of blocks, by the index of their first smallest block.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: usize,
-    tail: usize,
-    len: usize,
-}
-
-impl List {
-    const EMPTY: Self = Self {
-        head: NONE,
-        tail: NONE,
-        len: 0,
-    };
-}
-
-/// What is known of a block, at the smallest block with which it starts.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    state: State,
-    /// Its neighbours in the list that it is in: of its order, or the quarantine.
-    prev: usize,
-    next: usize,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    Allocated(u32),
-    Free(u32),
-    /// No block starts here.
-    Inner,
-    Quarantined(u32),
-}
-
-impl Node {
-    const INNER: Self = Self {
-        state: State::Inner,
-        prev: NONE,
-        next: NONE,
-    };
-}
-
-/// The nodes, and the lists that run through them.
-struct Nodes {
-    nodes: Vec<Node>,
-}
-
-impl Nodes {
-    fn new(count: usize) -> Result<Self, PoolError> {
-        let mut nodes = Vec::new();
-        let reserved = nodes.try_reserve_exact(count);
-        reserved.map_err(|_| PoolError::OutOfMemory)?;
-        nodes.extend(iter::repeat_n(Node::INNER, count));
-        Ok(Self { nodes })
-    }
-
-    /// Returns the node at `index`; past the last one, one where no block starts.
-    fn at(&self, index: usize) -> Node {
-        self.nodes.get(index).copied().unwrap_or(Node::INNER)
-    }
-
-    /// Makes the node at `index` one of no list.
-    fn set(&mut self, index: usize, state: State) {
-        if let Some(node) = self.nodes.get_mut(index) {
-            *node = Node {
-                state,
-                ..Node::INNER
-            };
-        }
-    }
-
-    /// Appends the node at `index`, which is in no list, to `list`.
-    fn push(&mut self, list: &mut List, index: usize, state: State) {
-        let prev = list.tail;
-        self.set(index, state);
-        if let Some(node) = self.nodes.get_mut(index) {
-            node.prev = prev;
-        }
-        match self.nodes.get_mut(prev) {
-            Some(node) => node.next = index,
-            None => list.head = index,
-        }
-        list.tail = index;
-        list.len = list.len.saturating_add(1);
-    }
-
-    /// Takes the node at `index` out of `list`, which it is in.
-    fn unlink(&mut self, list: &mut List, index: usize) {
-        let Node { prev, next, .. } = self.at(index);
-        match self.nodes.get_mut(prev) {
-            Some(node) => node.next = next,
-            None => list.head = next,
-        }
-        match self.nodes.get_mut(next) {
-            Some(node) => node.prev = prev,
-            None => list.tail = prev,
-        }
-        self.set(index, State::Inner);
-        list.len = list.len.saturating_sub(1);
-    }
 }
