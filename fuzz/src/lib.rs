@@ -14,6 +14,7 @@
 //! |---|---|---|
 //! | [`bundle`] | bytes or frames | verdict, result and bytes against a naive reader and writer |
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
+//! | [`manifest`] | a text and the length of a slot | verdict, errors and result against a naive reader; written, laid out, stored and read again |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
@@ -28,6 +29,7 @@ pub mod check;
 pub mod decode;
 pub mod differential;
 pub mod json;
+pub mod manifest;
 pub mod naive;
 pub mod roundtrip;
 pub mod scalars;
@@ -44,6 +46,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("decode", decode::run),
     ("differential", differential::run),
     ("json", json::run),
+    ("manifest", manifest::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]
