@@ -1,4 +1,5 @@
-//! Decodes a message, encodes it again and puts it into a bundle, with neither `std` nor an allocator.
+//! Decodes a message, encodes it again, puts it into a bundle and its tensors into a slot, with
+//! neither `std` nor an allocator.
 //!
 //! ```text
 //! cargo rustc --no-default-features --features _bare-metal --example bare_metal --release -- -C panic=abort -C link-arg=-lc
@@ -16,11 +17,16 @@
 )]
 
 use tensorwire::bundle::{self, Bundle};
+use tensorwire::json::Value;
 use tensorwire::message::{Message, Scalar, Storage, encode_into};
-use tensorwire::{DType, TensorView};
+use tensorwire::transfer::manifest::{self, Manifest, Plan};
+use tensorwire::{DType, Limits, TensorView};
 
 /// As a peer in Python sends it; the floats lie at an odd address, as frames do.
 const METADATA: &[u8] = br#"{"tensor_descriptors":[{"field_name":"latents","shape":[2,2],"dtype":"float32","list_index":-1},{"field_name":"skip","shape":[3],"dtype":"bool","list_index":2}],"scalar_fields":{"request_id":"caf\u00e9","seed":42,"guidance_scale":7.5}}"#;
+
+/// What is to be written of its tensors in a slot.
+const MANIFEST: &[u8] = br#"{"latents":[{"offset":0,"shape":[2,2],"dtype":"float32"}],"skip":[{"offset":512,"shape":[3],"dtype":"bool","list_index":2}]}"#;
 
 #[repr(align(4))]
 struct Aligned([u8; 17]);
@@ -90,7 +96,30 @@ fn run() -> Result<(), u8> {
     let message = step(29, Message::decode(frames, &mut storage).ok())?;
     let latents = step(30, message.tensor("latents"))?;
     let sum = step(31, latents.elements::<f32>().ok())?.sum::<f32>();
-    demand(32, sum == 10.0)
+    demand(32, sum == 10.0)?;
+
+    // Its tensors in a slot, and found there again.
+    let plan = step(33, Plan::new(&tensors).ok())?;
+    let mut slot = [0xa5; 1024];
+    demand(34, plan.slot_len() == 515 && plan.store(&mut slot).is_ok())?;
+    let mut buffer = [0xa5; 256];
+    let text = step(35, plan.encode_into(&mut buffer).ok())?;
+    demand(36, *text == *MANIFEST)?;
+    let object = Value::parse(text).ok();
+    let object = step(37, object.and_then(|text| text.as_object().ok()))?;
+    let mut storage = manifest::Storage::<4>::new();
+    let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+    let tensors = step(
+        38,
+        manifest.and_then(|manifest| manifest.attach(&slot)).ok(),
+    )?;
+    let latents = step(39, tensors.tensor("latents"))?;
+    let sum = step(40, latents.elements::<f32>().ok())?.sum::<f32>();
+    demand(41, sum == 10.0)?;
+    let skip = step(42, tensors.list("skip").and_then(|skip| skip.get(2)))?;
+    demand(43, skip.bytes() == [1, 0, 1])?;
+    let short = Manifest::decode(object, 514, &mut storage, &Limits::new());
+    demand(44, short.is_err())
 }
 
 /// What step `number` is to give.
