@@ -1,5 +1,5 @@
-//! Decodes a message, encodes it again, puts it into a bundle and its tensors into a slot, with
-//! neither `std` nor an allocator.
+//! Decodes a message, encodes it again, puts it into a bundle and its tensors into a slot, and
+//! answers a control message, with neither `std` nor an allocator.
 //!
 //! ```text
 //! cargo rustc --no-default-features --features _bare-metal --example bare_metal --release -- -C panic=abort -C link-arg=-lc
@@ -18,8 +18,10 @@
 
 use tensorwire::bundle::{self, Bundle};
 use tensorwire::json::Value;
-use tensorwire::message::{Message, Scalar, Storage, encode_into};
+use tensorwire::message::{CONTROL_MARKER, Message, Scalar, Storage, encode_into};
 use tensorwire::transfer::manifest::{self, Manifest, Plan};
+use tensorwire::transfer::message::{PreallocatedSlot, Pushed, Register};
+use tensorwire::transfer::{Control, Role};
 use tensorwire::{DType, Limits, TensorView};
 
 /// As a peer in Python sends it; the floats lie at an odd address, as frames do.
@@ -98,28 +100,62 @@ fn run() -> Result<(), u8> {
     let sum = step(31, latents.elements::<f32>().ok())?.sum::<f32>();
     demand(32, sum == 10.0)?;
 
-    // Its tensors in a slot, and found there again.
-    let plan = step(33, Plan::new(&tensors).ok())?;
-    let mut slot = [0xa5; 1024];
-    demand(34, plan.slot_len() == 515 && plan.store(&mut slot).is_ok())?;
+    answer_a_control_message()?;
+    put_into_a_slot(&tensors)
+}
+
+/// The head node says where to, the sender that it is done.
+fn answer_a_control_message() -> Result<(), u8> {
+    let push: [&[u8]; 2] = [
+        CONTROL_MARKER,
+        br#"{"msg_type":"transfer_push","request_id":"caf\u00e9","dest_session_id":"h:1","dest_addr":18446744073709551615,"transfer_size":24,"edge_id":"a->b"}"#,
+    ];
+    let control = step(33, Control::from_frames(&push).ok())?;
+    let Control::Push(order) = control else {
+        return Err(34);
+    };
+    demand(35, order.dest_addr == u64::MAX && order.transfer_size == 24)?;
+    let edge = step(36, control.extra("edge_id"))?;
+    demand(37, edge.raw() == r#""a->b""#)?;
     let mut buffer = [0xa5; 256];
-    let text = step(35, plan.encode_into(&mut buffer).ok())?;
-    demand(36, *text == *MANIFEST)?;
+    let again = control.encode_into(&mut buffer);
+    demand(38, again.is_ok_and(|again| *again == *push[1]))?;
+    let pushed = Control::from(Pushed::new(order.request_id));
+    let payload = step(39, pushed.encode_into(&mut buffer).ok())?;
+    let expected = br#"{"msg_type":"transfer_pushed","request_id":"caf\u00e9"}"#;
+    demand(40, *payload == *expected)?;
+    let slots = [PreallocatedSlot::new(0, 1 << 20, 0, 1 << 32)];
+    let register = Register::new(Role::Decoder, "h:1", 1 << 32, 1 << 20, "tcp://h:2", &slots);
+    let payload = step(41, Control::from(register).encode_into(&mut buffer).ok())?;
+    let Some(Control::Register(register)) = Control::decode(payload).ok() else {
+        return Err(42);
+    };
+    demand(43, register.preallocated_slots.iter().eq(slots))
+}
+
+/// The tensors of the message, and found there again.
+fn put_into_a_slot(tensors: &[TensorView<'_>]) -> Result<(), u8> {
+    let plan = step(44, Plan::new(tensors).ok())?;
+    let mut slot = [0xa5; 1024];
+    demand(45, plan.slot_len() == 515 && plan.store(&mut slot).is_ok())?;
+    let mut buffer = [0xa5; 256];
+    let text = step(46, plan.encode_into(&mut buffer).ok())?;
+    demand(47, *text == *MANIFEST)?;
     let object = Value::parse(text).ok();
-    let object = step(37, object.and_then(|text| text.as_object().ok()))?;
+    let object = step(48, object.and_then(|text| text.as_object().ok()))?;
     let mut storage = manifest::Storage::<4>::new();
     let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
     let tensors = step(
-        38,
+        49,
         manifest.and_then(|manifest| manifest.attach(&slot)).ok(),
     )?;
-    let latents = step(39, tensors.tensor("latents"))?;
-    let sum = step(40, latents.elements::<f32>().ok())?.sum::<f32>();
-    demand(41, sum == 10.0)?;
-    let skip = step(42, tensors.list("skip").and_then(|skip| skip.get(2)))?;
-    demand(43, skip.bytes() == [1, 0, 1])?;
+    let latents = step(50, tensors.tensor("latents"))?;
+    let sum = step(51, latents.elements::<f32>().ok())?.sum::<f32>();
+    demand(52, sum == 10.0)?;
+    let skip = step(53, tensors.list("skip").and_then(|skip| skip.get(2)))?;
+    demand(54, skip.bytes() == [1, 0, 1])?;
     let short = Manifest::decode(object, 514, &mut storage, &Limits::new());
-    demand(44, short.is_err())
+    demand(55, short.is_err())
 }
 
 /// What step `number` is to give.

@@ -110,6 +110,8 @@ impl Error for DecodeError {}
 pub enum DecodeErrorKind {
     /// A dimension is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`.
     BadDim,
+    /// A number of a control message is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`, `NaN`.
+    BadInteger,
     /// A `list_index` is neither `-1` nor a plain non-negative integer.
     BadListIndex,
     /// An `offset` of a manifest is no plain non-negative integer: `-1`, `-0`, `4.0`, `true`.
@@ -151,6 +153,8 @@ pub enum DecodeErrorKind {
         /// Length of the frame in bytes.
         actual: usize,
     },
+    /// An integer of a control message is larger than `u64::MAX`.
+    IntegerOverflow,
     /// A field name holds a lone surrogate, which no text can hold.
     InvalidName,
     /// The metadata is not UTF-8.
@@ -180,8 +184,12 @@ pub enum DecodeErrorKind {
     },
     /// The message has no frame at all.
     NoFrames,
+    /// The control message has no frame 1.
+    NoPayload,
     /// `NaN`, `Infinity` or `-Infinity` where strict JSON was asked for, or outside the scalars.
     NonFinite,
+    /// Frame 0 is not that of a control message.
+    NotControlMessage,
     /// An `offset` of a manifest is larger than `u64::MAX`.
     OffsetOverflow,
     /// A tensor of a manifest ends past its slot.
@@ -245,6 +253,7 @@ impl fmt::Display for DecodeErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::BadDim => f.write_str("dimension is not a plain non-negative integer"),
+            Self::BadInteger => f.write_str("number is not a plain non-negative integer"),
             Self::BadListIndex => {
                 f.write_str("list_index is neither -1 nor a plain non-negative integer")
             }
@@ -264,6 +273,7 @@ impl fmt::Display for DecodeErrorKind {
             Self::FrameLength { expected, actual } => {
                 write!(f, "frame of {actual} bytes where the shape says {expected}")
             }
+            Self::IntegerOverflow => write!(f, "integer over {}", u64::MAX),
             Self::InvalidName => f.write_str("lone surrogate in a field name"),
             Self::InvalidUtf8 => f.write_str("invalid UTF-8"),
             Self::ListIndexLimit { limit } => write!(f, "list_index over {limit}"),
@@ -276,7 +286,9 @@ impl fmt::Display for DecodeErrorKind {
                 write!(f, "name of {actual} bytes where {limit} are allowed")
             }
             Self::NoFrames => f.write_str("message without frames"),
+            Self::NoPayload => f.write_str("control message without a payload"),
             Self::NonFinite => f.write_str("NaN or Infinity where only JSON is allowed"),
+            Self::NotControlMessage => f.write_str("other message where a control message belongs"),
             Self::OffsetOverflow => write!(f, "offset over {}", u64::MAX),
             Self::OutOfSlot {
                 offset,
@@ -345,31 +357,105 @@ impl fmt::Display for SyntaxError {
     }
 }
 
-/// A key of the schema of the metadata or of a manifest.
+/// A key of a schema: of the metadata of a tensor message, of a control message, or of a manifest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SchemaKey {
+    /// `addr` of a preallocated slot.
+    Addr,
     /// `dtype` of a descriptor.
     DType,
+    /// `data_size` of a control message.
+    DataSize,
+    /// `dest_addr` of a control message.
+    DestAddr,
+    /// `dest_session_id` of a control message.
+    DestSessionId,
+    /// `error` of a control message.
+    Error,
     /// `field_name` of a descriptor.
     FieldName,
-    /// `offset` of an entry of a manifest.
+    /// `manifest` of a control message.
+    Manifest,
+    /// `msg_type` of a control message.
+    MsgType,
+    /// `offset` of a preallocated slot, or of an entry of a manifest.
     Offset,
+    /// `pool_ptr` of a control message.
+    PoolPtr,
+    /// `pool_size` of a control message.
+    PoolSize,
+    /// `preallocated_slots` of a control message.
+    PreallocatedSlots,
+    /// `request_id` of a control message.
+    RequestId,
+    /// `role` of a control message.
+    Role,
+    /// `scalar_fields` of a control message.
+    ScalarFields,
+    /// `session_id` of a control message.
+    SessionId,
     /// `shape` of a descriptor.
     Shape,
+    /// `size` of a preallocated slot.
+    Size,
+    /// `slot_id` of a preallocated slot.
+    SlotId,
+    /// `slot_offset` of a control message.
+    SlotOffset,
+    /// `slot_size` of a control message.
+    SlotSize,
+    /// `source_role` of a control message.
+    SourceRole,
+    /// `staged_for_decoder` of a control message.
+    StagedForDecoder,
     /// `tensor_descriptors` of the message.
     TensorDescriptors,
+    /// `transfer_size` of a control message.
+    TransferSize,
+    /// `work_endpoint` of a control message.
+    WorkEndpoint,
+}
+
+impl SchemaKey {
+    /// Returns the key as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Addr => "addr",
+            Self::DType => "dtype",
+            Self::DataSize => "data_size",
+            Self::DestAddr => "dest_addr",
+            Self::DestSessionId => "dest_session_id",
+            Self::Error => "error",
+            Self::FieldName => "field_name",
+            Self::Manifest => "manifest",
+            Self::MsgType => "msg_type",
+            Self::Offset => "offset",
+            Self::PoolPtr => "pool_ptr",
+            Self::PoolSize => "pool_size",
+            Self::PreallocatedSlots => "preallocated_slots",
+            Self::RequestId => "request_id",
+            Self::Role => "role",
+            Self::ScalarFields => "scalar_fields",
+            Self::SessionId => "session_id",
+            Self::Shape => "shape",
+            Self::Size => "size",
+            Self::SlotId => "slot_id",
+            Self::SlotOffset => "slot_offset",
+            Self::SlotSize => "slot_size",
+            Self::SourceRole => "source_role",
+            Self::StagedForDecoder => "staged_for_decoder",
+            Self::TensorDescriptors => "tensor_descriptors",
+            Self::TransferSize => "transfer_size",
+            Self::WorkEndpoint => "work_endpoint",
+        }
+    }
 }
 
 impl fmt::Display for SchemaKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DType => "dtype",
-            Self::FieldName => "field_name",
-            Self::Offset => "offset",
-            Self::Shape => "shape",
-            Self::TensorDescriptors => "tensor_descriptors",
-        })
+        f.write_str(self.name())
     }
 }
 

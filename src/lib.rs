@@ -34,6 +34,8 @@ pub mod error;
 pub mod json;
 mod limits;
 pub mod message;
+#[cfg(feature = "std")]
+pub mod plane;
 pub mod tensor;
 pub mod transfer;
 pub mod transport;

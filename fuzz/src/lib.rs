@@ -16,9 +16,11 @@
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
 //! | [`manifest`] | a text and the length of a slot | verdict, errors and result against a naive reader; written, laid out, stored and read again |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
+//! | [`pool`] | operations on a pool | offsets, errors and statistics against a plain model |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
 //! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
+//! | [`transfer_message`] | caps and a payload | verdict and bytes against a model; every field against serde_json |
 //! | [`differential`] | a [`case`] | fast path = general path; verdict and result = [`naive`]; serde_json and simd-json where their grammars agree |
 
 #![allow(unreachable_pub, dead_code, clippy::missing_panics_doc)]
@@ -31,10 +33,12 @@ pub mod differential;
 pub mod json;
 pub mod manifest;
 pub mod naive;
+pub mod pool;
 pub mod roundtrip;
 pub mod scalars;
 #[cfg(feature = "serde")]
 pub mod serde;
+pub mod transfer_message;
 pub mod tree;
 
 /// What a fuzzer calls, input by input.
@@ -47,8 +51,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("differential", differential::run),
     ("json", json::run),
     ("manifest", manifest::run),
+    ("pool", pool::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]
     ("serde", serde::run),
+    ("transfer_message", transfer_message::run),
 ];

@@ -25,14 +25,28 @@
 //! |---|---|---|
 //! | [`message`] | control messages, read and written | nothing: no `alloc` |
 //! | [`manifest`] | the tensors in a slot, found and laid out | nothing: no `alloc` |
-//! | `pool` | slots out of a region of memory | `std` |
-//! | `sender`, `receiver`, `instance` | a worker's side of the protocol, without I/O | `std` |
+//! | `pool` | slots out of a region of memory | `std`; its allocator `alloc` |
+//! | `worker` | a worker's side of the protocol, without I/O | `std` |
 //! | `coordinator` | the head node's side, without I/O | `std` |
 
+#[cfg(feature = "std")]
+pub mod coordinator;
 pub mod manifest;
 pub mod message;
+#[cfg(feature = "alloc")]
+pub mod pool;
+#[cfg(feature = "std")]
+mod request;
 mod role;
+#[cfg(feature = "std")]
+pub mod worker;
 
+#[cfg(feature = "std")]
+pub use coordinator::Coordinator;
 pub use manifest::Manifest;
 pub use message::Control;
+#[cfg(feature = "std")]
+pub use request::RequestId;
 pub use role::Role;
+#[cfg(feature = "std")]
+pub use worker::{Instance, Receiver, Sender};
