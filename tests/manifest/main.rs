@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod limits;
 mod malformed;
 #[cfg(all(feature = "alloc", feature = "_differential"))]
 mod properties;
