@@ -14,6 +14,7 @@
 //! |---|---|---|
 //! | [`bundle`] | bytes or frames | verdict, result and bytes against a naive reader and writer |
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
+//! | [`manifest`] | a text and the length of a slot | verdict, errors and result against a naive reader; written, laid out, stored and read again |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
 //! | [`pool`] | operations on a pool | offsets, errors and statistics against a plain model |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
@@ -30,6 +31,7 @@ pub mod check;
 pub mod decode;
 pub mod differential;
 pub mod json;
+pub mod manifest;
 pub mod naive;
 pub mod pool;
 pub mod roundtrip;
@@ -48,6 +50,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("decode", decode::run),
     ("differential", differential::run),
     ("json", json::run),
+    ("manifest", manifest::run),
     ("pool", pool::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
