@@ -29,6 +29,8 @@
 //! | `worker` | a worker's side of the protocol, without I/O | `std` |
 //! | `coordinator` | the head node's side, without I/O | `std` |
 
+#[cfg(feature = "std")]
+pub mod coordinator;
 pub mod manifest;
 pub mod message;
 #[cfg(feature = "alloc")]
@@ -39,6 +41,8 @@ mod role;
 #[cfg(feature = "std")]
 pub mod worker;
 
+#[cfg(feature = "std")]
+pub use coordinator::Coordinator;
 pub use manifest::Manifest;
 pub use message::Control;
 #[cfg(feature = "std")]
