@@ -169,12 +169,12 @@ impl Sender {
             return Err(ProtocolError::NoText);
         };
         let id = core::str::from_utf8(id.as_ref()).map_err(|_| ProtocolError::NoText)?;
-        let job = self.begin(Str::from(id))?;
+        let job = self.begin_job(Str::from(id))?;
         let payload = payload.as_ref();
         Ok(Input::Work { job, payload })
     }
 
-    fn begin(&mut self, id: Str<'_>) -> Result<Job, ProtocolError> {
+    fn begin_job(&mut self, id: Str<'_>) -> Result<Job, ProtocolError> {
         match self.half.requests.get(&id) {
             Some(State::Working) => {
                 let step = Step::Working;
@@ -200,6 +200,17 @@ impl Sender {
         if let Some((job, _)) = self.half.requests.remove(&id) {
             self.half.over(job, Ending::Superseded);
         }
+    }
+
+    /// Begins a request whose work comes in another way than by a message of the head node.
+    ///
+    /// # Errors
+    ///
+    /// As for work: [`ProtocolError::Duplicate`], and the head node is told of
+    /// [`ProtocolError::Full`].
+    pub fn begin(&mut self, request: Str<'_>, now: Duration) -> Result<Job, ProtocolError> {
+        self.half.advance(now);
+        self.begin_job(request)
     }
 
     fn handle_push(&mut self, push: &Push<'_>) -> Result<(), ProtocolError> {
