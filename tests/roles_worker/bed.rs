@@ -135,7 +135,6 @@ impl Bed {
                         Ending::Expired => "expired",
                         Ending::PushFailed => "push-failed",
                         Ending::Pushed { .. } => "moved",
-                        Ending::Superseded => "superseded",
                         other => panic!("{other:?}"),
                     };
                     write!(self.log, " {ending}").unwrap();

@@ -137,11 +137,10 @@ const DENOISER: Table = &[
                 "ok ALLOCATED > allocated 1",
             ),
             (
-                "waiting, working, given back, working fast, given back fast, closing staged, closing failed",
+                "waiting, working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
             ("allocated", "ok ALLOCATED"),
-            ("staged", "ok ALLOCATED > allocated 2"),
         ],
     ),
     (
@@ -152,11 +151,10 @@ const DENOISER: Table = &[
                 "ok ALLOCATED > allocated 1",
             ),
             (
-                "waiting, working, given back, working fast, given back fast, closing staged, closing failed",
+                "waiting, working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
             ("allocated", "ok ALLOCATED"),
-            ("staged", "ok ALLOCATED > allocated 2"),
         ],
     ),
     (
@@ -167,21 +165,20 @@ const DENOISER: Table = &[
                 "ok ALLOCATED > allocated 2",
             ),
             (
-                "waiting, allocated, working, given back, working fast, given back fast, closing staged, closing failed",
+                "waiting, allocated, working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
-            ("staged", "ok > waiting 1"),
         ],
     ),
     (
         "alloc of more than there is",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "PoolTooSmall ERROR",
             ),
             (
-                "waiting, allocated, working, given back, working fast, given back fast, closing staged, closing failed",
+                "waiting, allocated, working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -190,11 +187,11 @@ const DENOISER: Table = &[
         "alloc of all there is",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "PoolTooSmall ERROR",
             ),
             (
-                "waiting, allocated, working, given back, working fast, given back fast, closing staged, closing failed",
+                "waiting, allocated, working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -203,10 +200,10 @@ const DENOISER: Table = &[
         "ready",
         &[
             ("unknown, aborted while allocated", "Unexpected ERROR"),
-            ("waiting, staged, failed", "Unexpected"),
+            ("waiting, failed", "Unexpected"),
             ("allocated", "ok ready > working 1"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -215,10 +212,10 @@ const DENOISER: Table = &[
         "ready with null",
         &[
             ("unknown, aborted while allocated", "Unexpected ERROR"),
-            ("waiting, staged, failed", "Unexpected"),
+            ("waiting, failed", "Unexpected"),
             ("allocated", "ok ready > working 1"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -227,10 +224,10 @@ const DENOISER: Table = &[
         "ready elsewhere",
         &[
             ("unknown, aborted while allocated", "Unexpected ERROR"),
-            ("waiting, staged, failed", "Unexpected"),
+            ("waiting, failed", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -239,10 +236,10 @@ const DENOISER: Table = &[
         "ready with too much",
         &[
             ("unknown, aborted while allocated", "Unexpected ERROR"),
-            ("waiting, staged, failed", "Unexpected"),
+            ("waiting, failed", "Unexpected"),
             ("allocated", "Manifest ERROR > ended 0"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -251,10 +248,10 @@ const DENOISER: Table = &[
         "ready while written",
         &[
             ("unknown, aborted while allocated", "Unexpected ERROR"),
-            ("waiting, staged, failed", "Unexpected"),
+            ("waiting, failed", "Unexpected"),
             ("allocated", "Busy ERROR > ended 1"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -269,23 +266,22 @@ const DENOISER: Table = &[
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
-            ("staged", "ok ready > working 1"),
         ],
     ),
     (
         "fast elsewhere",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "WrongOffset ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -294,13 +290,13 @@ const DENOISER: Table = &[
         "fast into another",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "SlotUnknown ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -309,13 +305,13 @@ const DENOISER: Table = &[
         "fast into the first",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "SlotUnknown ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -324,13 +320,13 @@ const DENOISER: Table = &[
         "fast into a text",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "BadSlotId ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -339,13 +335,13 @@ const DENOISER: Table = &[
         "fast into a float",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "BadSlotId ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -354,13 +350,13 @@ const DENOISER: Table = &[
         "fast into a huge one",
         &[
             (
-                "unknown, staged, failed, aborted while allocated",
+                "unknown, failed, aborted while allocated",
                 "BadSlotId ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -368,14 +364,11 @@ const DENOISER: Table = &[
     (
         "fast with too much",
         &[
-            (
-                "unknown, staged, failed, aborted while allocated",
-                "Manifest ERROR",
-            ),
+            ("unknown, failed, aborted while allocated", "Manifest ERROR"),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],
@@ -383,11 +376,11 @@ const DENOISER: Table = &[
     (
         "fast while written",
         &[
-            ("unknown, staged, failed, aborted while allocated", "Busy"),
+            ("unknown, failed, aborted while allocated", "Busy"),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),
             (
-                "working, given back, working fast, given back fast, closing staged, closing failed",
+                "working, given back, working fast, given back fast, closing staged, closing failed, staged",
                 "Duplicate",
             ),
         ],

@@ -119,9 +119,10 @@ const SENDER: Table = &[
                 "unknown, moved, failed, aborted while staged",
                 "ok > working 0",
             ),
-            ("working", "Duplicate"),
-            ("staged, staged empty, queued", "ok superseded > working 0"),
-            ("pushing", "ok superseded > working 1"),
+            (
+                "working, staged, staged empty, queued, pushing",
+                "Duplicate",
+            ),
         ],
     ),
     (

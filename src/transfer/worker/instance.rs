@@ -15,7 +15,7 @@ use super::settings::{Settings, Site};
 use super::text::Text;
 use crate::json::Str;
 use crate::message::{MessageKind, ScalarFields, classify};
-use crate::transfer::message::Push;
+use crate::transfer::message::{Alloc, Push, Ready};
 use crate::transfer::pool::Slot;
 use crate::transfer::{Control, Role};
 
@@ -201,10 +201,18 @@ impl Instance {
     pub fn handle(&mut self, message: &Control<'_>, now: Duration) -> Result<(), ProtocolError> {
         let role = self.role;
         let handled = match message {
-            Control::Alloc(_) | Control::Ready(_) => match &mut self.receiver {
-                Some(receiver) => receiver.handle(message, now),
-                None => Err(ProtocolError::NotOfRole { role }),
-            },
+            Control::Alloc(Alloc { request_id, .. }) | Control::Ready(Ready { request_id, .. }) => {
+                let sender = self.sender.as_ref();
+                let step = sender.map_or(Step::Unknown, |sender| sender.step(*request_id));
+                match &mut self.receiver {
+                    // Its output is announced: there must be no other.
+                    Some(_) if matches!(step, Step::Staged | Step::Pushing) => {
+                        Err(ProtocolError::Duplicate { step })
+                    }
+                    Some(receiver) => receiver.handle(message, now),
+                    None => Err(ProtocolError::NotOfRole { role }),
+                }
+            }
             Control::Push(push) => self.handle_push(message, push, now),
             _ => {
                 let receiver = self.receiver.as_mut();
