@@ -376,10 +376,11 @@ impl Sender {
     pub fn stage<S: ScalarFields + ?Sized>(
         &mut self,
         job: &Job,
-        output: Output,
+        output: impl Into<Output>,
         scalars: &S,
         now: Duration,
     ) -> Result<(), (Output, CallError)> {
+        let output = output.into();
         self.half.advance(now);
         let error = match self.half.requests.of(job) {
             Some(State::Working) => match Text::from_scalars(scalars) {
