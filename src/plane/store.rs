@@ -12,6 +12,7 @@ use crate::json::Object;
 use crate::message::Options;
 use crate::tensor::{Descriptor, TensorView};
 use crate::transfer::manifest::{Manifest, Plan, Storage, Tensors};
+use crate::transfer::worker::Output;
 
 /// Tensors in a slot, and the manifest that says where.
 #[derive(Debug)]
@@ -44,6 +45,13 @@ impl Stored {
     #[must_use]
     pub fn into_parts(self) -> (Slot, usize, Vec<u8>) {
         (self.slot, self.used_len, self.manifest)
+    }
+}
+
+/// What a worker [stages](crate::transfer::Instance::stage).
+impl From<Stored> for Output {
+    fn from(stored: Stored) -> Self {
+        Self::from_stored(stored.slot, stored.used_len, stored.manifest)
     }
 }
 
