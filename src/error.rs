@@ -53,6 +53,12 @@ impl DecodeError {
         }
     }
 
+    /// The same in a document in which the text starts at `base`.
+    pub(crate) const fn shifted(mut self, base: usize) -> Self {
+        self.offset = self.offset.saturating_add(base);
+        self
+    }
+
     /// Names the descriptor that the error is about, unless one is named already.
     pub(crate) fn in_descriptor(mut self, index: usize) -> Self {
         self.descriptor = self.descriptor.or_else(|| u32::try_from(index).ok());
@@ -68,7 +74,9 @@ impl DecodeError {
     /// Returns the byte of the metadata frame at which it is wrong, at most the frame's length.
     ///
     /// For a fault of the frames themselves ([`FrameCount`], [`FrameLength`])
-    /// it is where the descriptor, or the list of descriptors, starts.
+    /// it is where the descriptor, or the list of descriptors, starts. For a
+    /// [manifest](crate::transfer::manifest) it is a byte of the document that
+    /// the manifest's object was taken from.
     ///
     /// [`FrameCount`]: DecodeErrorKind::FrameCount
     /// [`FrameLength`]: DecodeErrorKind::FrameLength
@@ -77,7 +85,7 @@ impl DecodeError {
         self.offset
     }
 
-    /// Returns the descriptor that it is about, in wire order from 0.
+    /// Returns the descriptor, or entry of a manifest, that it is about, in wire order from 0.
     #[must_use]
     pub fn descriptor(&self) -> Option<usize> {
         self.descriptor
@@ -102,8 +110,12 @@ impl Error for DecodeError {}
 pub enum DecodeErrorKind {
     /// A dimension is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`.
     BadDim,
+    /// A number of a control message is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`, `NaN`.
+    BadInteger,
     /// A `list_index` is neither `-1` nor a plain non-negative integer.
     BadListIndex,
+    /// An `offset` of a manifest is no plain non-negative integer: `-1`, `-0`, `4.0`, `true`.
+    BadOffset,
     /// Frame 0 says that this is a control message, not a tensor message.
     ControlMessage,
     /// Values are nested deeper than [`Limits::depth`](crate::Limits::depth).
@@ -118,7 +130,7 @@ pub enum DecodeErrorKind {
     },
     /// A dimension is larger than `isize::MAX`.
     DimOverflow,
-    /// Two plain tensors have one name.
+    /// Two plain tensors have one name, or a manifest has a name twice.
     DuplicateField,
     /// An object of the schema has one of its keys twice.
     DuplicateKey,
@@ -141,6 +153,8 @@ pub enum DecodeErrorKind {
         /// Length of the frame in bytes.
         actual: usize,
     },
+    /// An integer of a control message is larger than `u64::MAX`.
+    IntegerOverflow,
     /// A field name holds a lone surrogate, which no text can hold.
     InvalidName,
     /// The metadata is not UTF-8.
@@ -170,8 +184,32 @@ pub enum DecodeErrorKind {
     },
     /// The message has no frame at all.
     NoFrames,
+    /// The control message has no frame 1.
+    NoPayload,
     /// `NaN`, `Infinity` or `-Infinity` where strict JSON was asked for, or outside the scalars.
     NonFinite,
+    /// Frame 0 is not that of a control message.
+    NotControlMessage,
+    /// An `offset` of a manifest is larger than `u64::MAX`.
+    OffsetOverflow,
+    /// A tensor of a manifest ends past its slot.
+    OutOfSlot {
+        /// Where it starts, in bytes from the slot's start.
+        offset: u64,
+        /// Its size in bytes.
+        byte_len: usize,
+        /// Length of the slot in bytes.
+        slot_len: usize,
+    },
+    /// Two tensors of a manifest share bytes of the slot.
+    Overlap {
+        /// The other of the two, in wire order from 0.
+        other: usize,
+        /// The first byte that is both's.
+        start: usize,
+        /// The first byte after those.
+        end: usize,
+    },
     /// More dimensions than [`Limits::rank`](crate::Limits::rank).
     RankLimit {
         /// The cap.
@@ -179,6 +217,13 @@ pub enum DecodeErrorKind {
     },
     /// The size in bytes, or the same without the zero dimensions, is over `isize::MAX`.
     ShapeOverflow,
+    /// The bytes are not as many as those of the slot that a manifest was held against.
+    SlotLength {
+        /// Length of the slot in bytes.
+        expected: usize,
+        /// How many bytes there are.
+        actual: usize,
+    },
     /// The caller's storage has no room for all descriptors.
     StorageFull {
         /// How many descriptors it has room for.
@@ -208,9 +253,11 @@ impl fmt::Display for DecodeErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::BadDim => f.write_str("dimension is not a plain non-negative integer"),
+            Self::BadInteger => f.write_str("number is not a plain non-negative integer"),
             Self::BadListIndex => {
                 f.write_str("list_index is neither -1 nor a plain non-negative integer")
             }
+            Self::BadOffset => f.write_str("offset is not a plain non-negative integer"),
             Self::ControlMessage => f.write_str("control message where a tensor message belongs"),
             Self::DepthLimit { limit } => write!(f, "nested deeper than {limit}"),
             Self::DescriptorLimit { limit } => write!(f, "more than {limit} descriptors"),
@@ -226,6 +273,7 @@ impl fmt::Display for DecodeErrorKind {
             Self::FrameLength { expected, actual } => {
                 write!(f, "frame of {actual} bytes where the shape says {expected}")
             }
+            Self::IntegerOverflow => write!(f, "integer over {}", u64::MAX),
             Self::InvalidName => f.write_str("lone surrogate in a field name"),
             Self::InvalidUtf8 => f.write_str("invalid UTF-8"),
             Self::ListIndexLimit { limit } => write!(f, "list_index over {limit}"),
@@ -238,9 +286,28 @@ impl fmt::Display for DecodeErrorKind {
                 write!(f, "name of {actual} bytes where {limit} are allowed")
             }
             Self::NoFrames => f.write_str("message without frames"),
+            Self::NoPayload => f.write_str("control message without a payload"),
             Self::NonFinite => f.write_str("NaN or Infinity where only JSON is allowed"),
+            Self::NotControlMessage => f.write_str("other message where a control message belongs"),
+            Self::OffsetOverflow => write!(f, "offset over {}", u64::MAX),
+            Self::OutOfSlot {
+                offset,
+                byte_len,
+                slot_len,
+            } => {
+                write!(
+                    f,
+                    "{byte_len} bytes from {offset} on in a slot of {slot_len} bytes"
+                )
+            }
+            Self::Overlap { other, start, end } => {
+                write!(f, "bytes {start}..{end} are also those of {other}")
+            }
             Self::RankLimit { limit } => write!(f, "more than {limit} dimensions"),
             Self::ShapeOverflow => write!(f, "tensor of more than {} bytes", isize::MAX),
+            Self::SlotLength { expected, actual } => {
+                write!(f, "{actual} bytes for a slot of {expected}")
+            }
             Self::StorageFull { capacity } => {
                 write!(f, "storage has room for {capacity} descriptors only")
             }
@@ -290,28 +357,105 @@ impl fmt::Display for SyntaxError {
     }
 }
 
-/// A key of the metadata's schema.
+/// A key of a schema: of the metadata of a tensor message, of a control message, or of a manifest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SchemaKey {
+    /// `addr` of a preallocated slot.
+    Addr,
     /// `dtype` of a descriptor.
     DType,
+    /// `data_size` of a control message.
+    DataSize,
+    /// `dest_addr` of a control message.
+    DestAddr,
+    /// `dest_session_id` of a control message.
+    DestSessionId,
+    /// `error` of a control message.
+    Error,
     /// `field_name` of a descriptor.
     FieldName,
+    /// `manifest` of a control message.
+    Manifest,
+    /// `msg_type` of a control message.
+    MsgType,
+    /// `offset` of a preallocated slot, or of an entry of a manifest.
+    Offset,
+    /// `pool_ptr` of a control message.
+    PoolPtr,
+    /// `pool_size` of a control message.
+    PoolSize,
+    /// `preallocated_slots` of a control message.
+    PreallocatedSlots,
+    /// `request_id` of a control message.
+    RequestId,
+    /// `role` of a control message.
+    Role,
+    /// `scalar_fields` of a control message.
+    ScalarFields,
+    /// `session_id` of a control message.
+    SessionId,
     /// `shape` of a descriptor.
     Shape,
+    /// `size` of a preallocated slot.
+    Size,
+    /// `slot_id` of a preallocated slot.
+    SlotId,
+    /// `slot_offset` of a control message.
+    SlotOffset,
+    /// `slot_size` of a control message.
+    SlotSize,
+    /// `source_role` of a control message.
+    SourceRole,
+    /// `staged_for_decoder` of a control message.
+    StagedForDecoder,
     /// `tensor_descriptors` of the message.
     TensorDescriptors,
+    /// `transfer_size` of a control message.
+    TransferSize,
+    /// `work_endpoint` of a control message.
+    WorkEndpoint,
+}
+
+impl SchemaKey {
+    /// Returns the key as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Addr => "addr",
+            Self::DType => "dtype",
+            Self::DataSize => "data_size",
+            Self::DestAddr => "dest_addr",
+            Self::DestSessionId => "dest_session_id",
+            Self::Error => "error",
+            Self::FieldName => "field_name",
+            Self::Manifest => "manifest",
+            Self::MsgType => "msg_type",
+            Self::Offset => "offset",
+            Self::PoolPtr => "pool_ptr",
+            Self::PoolSize => "pool_size",
+            Self::PreallocatedSlots => "preallocated_slots",
+            Self::RequestId => "request_id",
+            Self::Role => "role",
+            Self::ScalarFields => "scalar_fields",
+            Self::SessionId => "session_id",
+            Self::Shape => "shape",
+            Self::Size => "size",
+            Self::SlotId => "slot_id",
+            Self::SlotOffset => "slot_offset",
+            Self::SlotSize => "slot_size",
+            Self::SourceRole => "source_role",
+            Self::StagedForDecoder => "staged_for_decoder",
+            Self::TensorDescriptors => "tensor_descriptors",
+            Self::TransferSize => "transfer_size",
+            Self::WorkEndpoint => "work_endpoint",
+        }
+    }
 }
 
 impl fmt::Display for SchemaKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DType => "dtype",
-            Self::FieldName => "field_name",
-            Self::Shape => "shape",
-            Self::TensorDescriptors => "tensor_descriptors",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -462,9 +606,9 @@ impl Error for CastError {}
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The caller's buffer has no room for the metadata.
+    /// The caller's buffer has no room for the metadata, or for the manifest.
     BufferTooSmall {
-        /// Bytes that the metadata needs.
+        /// Bytes that it needs.
         needed: usize,
         /// Bytes that the buffer has.
         capacity: usize,
@@ -498,19 +642,40 @@ pub enum EncodeError {
         /// Which tensor is the second.
         index: usize,
     },
+    /// Two tensors of a manifest share bytes of the slot.
+    Overlap {
+        /// Which tensor is the second.
+        index: usize,
+        /// Which is the first.
+        other: usize,
+    },
     /// The scalars are not one JSON object.
     ScalarsNotAnObject,
+    /// The members of a list do not follow one another, as they do in a manifest.
+    ScatteredList {
+        /// Which tensor stands apart from the members before it.
+        index: usize,
+    },
     /// A `Serialize` implementation failed for a reason of its own.
     Serialize,
     /// The size in bytes, or the same without the zero dimensions, is over `isize::MAX`.
     ShapeOverflow,
+    /// A tensor ends past byte `isize::MAX` of the slot.
+    SlotOverflow,
+    /// The slot has no room for the tensors.
+    SlotTooSmall {
+        /// Bytes that they need, gaps included.
+        needed: usize,
+        /// Bytes that the slot has.
+        capacity: usize,
+    },
 }
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::BufferTooSmall { needed, capacity } => {
-                write!(f, "metadata of {needed} bytes for a buffer of {capacity}")
+                write!(f, "{needed} bytes of JSON for a buffer of {capacity}")
             }
             Self::ByteLength { expected, actual } => {
                 write!(
@@ -537,9 +702,19 @@ impl fmt::Display for EncodeError {
                     "tensor {index} makes one name both a plain tensor and a list"
                 )
             }
+            Self::Overlap { index, other } => {
+                write!(f, "tensor {index} has bytes of tensor {other}")
+            }
             Self::ScalarsNotAnObject => f.write_str("scalars are not one JSON object"),
+            Self::ScatteredList { index } => {
+                write!(f, "tensor {index} stands apart from the list that it is of")
+            }
             Self::Serialize => f.write_str("a value refused to be serialized"),
             Self::ShapeOverflow => write!(f, "tensor of more than {} bytes", isize::MAX),
+            Self::SlotOverflow => write!(f, "slot of more than {} bytes", isize::MAX),
+            Self::SlotTooSmall { needed, capacity } => {
+                write!(f, "tensors of {needed} bytes for a slot of {capacity}")
+            }
         }
     }
 }

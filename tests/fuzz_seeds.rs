@@ -85,6 +85,9 @@ fn every_target_passes_over_every_recorded_message() {
                 fuzz::json::run(frame);
                 #[cfg(feature = "serde")]
                 fuzz::serde::run(frame);
+                for flags in *b"012348" {
+                    fuzz::transfer_message::run(&[&[flags], frame.as_slice()].concat());
+                }
             }
             for flags in FLAGS {
                 let mut fitting = vec![*flags];
@@ -264,6 +267,7 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         seeds.push(("serde", name.to_string(), text.as_bytes().to_vec()));
     }
     seeds.extend(bundles());
+    seeds.extend(controls());
     seeds.extend(pools());
     let conflict = |list_indices: [i32; 3]| {
         let descriptors = list_indices.map(|list_index| {
@@ -296,6 +300,89 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             format!("bytes-{length}"),
             bytes.take(length).collect(),
         ));
+    }
+    seeds
+}
+
+/// Recorded payloads, and some that no writer emits.
+fn controls() -> Vec<(&'static str, String, Vec<u8>)> {
+    const RECORDED: &[&str] = &[
+        "abort",
+        "alloc-0",
+        "allocated-0",
+        "dag-push",
+        "done-0",
+        "done-2",
+        "done-staged-5",
+        "push-0",
+        "pushed-0",
+        "ready-12",
+        "ready-34",
+        "register-0",
+        "staged-33",
+        "staged-no-scalars",
+    ];
+    let mut seeds = Vec::new();
+    let mut add = |name: String, flags: u8, payload: &[u8]| {
+        let seed = [&[flags], payload].concat();
+        seeds.push(("transfer_message", name, seed));
+    };
+    for line in lines("transfer.jsonl") {
+        let name = line["name"].as_str().unwrap();
+        if RECORDED.contains(&name) {
+            add(format!("golden-{name}"), DEFAULT, &recorded(&line)[1]);
+        }
+    }
+    for (name, payload) in [
+        (
+            "ready-fast-path",
+            r#"{"msg_type":"transfer_ready","request_id":"r","manifest":{},"slot_offset":1,"scalar_fields":{"a":NaN,"_prealloc_slot_id":3}}"#,
+        ),
+        (
+            "ready-slot-in-the-middle",
+            r#"{"msg_type":"transfer_ready","request_id":"r","manifest":{},"slot_offset":1,"scalar_fields":{ "_prealloc_slot_id" : -0 , "a":[1],"\u005fprealloc_slot_id":7 }}"#,
+        ),
+        (
+            "staged-by-an-image-encoder",
+            r#"{"msg_type":"transfer_staged","request_id":"r","staged_for_decoder":false,"session_id":"s","pool_ptr":18446744073709551615,"slot_offset":0,"data_size":1,"manifest":{"x":[]},"scalar_fields":{}}"#,
+        ),
+        (
+            "done-of-both-layouts",
+            r#"{"error":"","manifest":{},"msg_type":"transfer_done","request_id":"r","staged_for_decoder":true,"x":{}}"#,
+        ),
+        (
+            "done-not-staged",
+            r#"{"msg_type":"transfer_done","request_id":"r","staged_for_decoder":false,"data_size":1,"error":null}"#,
+        ),
+        (
+            "spelled-otherwise",
+            r#" { "slot_size" : 1 , "\u006dsg_type":"transfer\u005fallocated","pool_ptr":2,"session_id":"\ud800","slot_offset":3,"request_id":"é","x":1,"x":{"y":[]}} "#,
+        ),
+        (
+            "register-slots",
+            r#"{"msg_type":"transfer_register","role":"decoder","session_id":"s","pool_ptr":0,"pool_size":1,"preallocated_slots":[ {"addr":4,"slot_id":3,"size":2,"offset":1,"node":[{}]} , {"offset":0,"size":0,"slot_id":0,"addr":0}]}"#,
+        ),
+        (
+            "register-ack",
+            r#"{"msg_type":"transfer_register_ack","request_id":"r","ok":true}"#,
+        ),
+        (
+            "numbers",
+            r#"{"msg_type":"transfer_push","request_id":"r","dest_session_id":"s","dest_addr":18446744073709551616,"transfer_size":1e2}"#,
+        ),
+        (
+            "twice",
+            r#"{"msg_type":"transfer_pushed","request_id":"r","request_id":"r"}"#,
+        ),
+        ("missing", r#"{"request_id":"r"}"#),
+        ("no-object", r#"["msg_type","transfer_push"]"#),
+    ] {
+        add(name.into(), DEFAULT, payload.as_bytes());
+    }
+    for flags in *b"12348" {
+        let payload = br#"{"msg_type":"transfer_ready","request_id":"r","manifest":{"a":[{}]},"slot_offset":1,"scalar_fields":{"a":[[NaN]]},"x":[]}"#;
+        let name = format!("caps-{}", char::from(flags));
+        add(name, flags, payload);
     }
     seeds
 }

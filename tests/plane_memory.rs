@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use tensorwire::error::{DecodeErrorKind, EncodeError};
+use tensorwire::json::Value;
 use tensorwire::plane::memory::{Fault, Hold, Hub, MemoryPlane, NameTaken};
 use tensorwire::plane::{
-    Completion, DataPlane, ErrorKind, HostMemory, MemoryKind, PushId, Region, RegionOptions,
-    Transfer,
+    Completion, DataPlane, ErrorKind, HostMemory, LoadError, MemoryKind, PushId, Region,
+    RegionOptions, StoreError, Transfer,
 };
+use tensorwire::transfer::manifest::Storage;
 use tensorwire::transfer::pool::{Landing, Pool, PoolError, Slot, WindowTable};
+use tensorwire::{Options, TensorView};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -512,6 +516,70 @@ fn waiting_ends_with_the_release_and_with_nothing_to_wait_for() {
         script.release(1);
         assert_eq!(waits.join().unwrap(), Some(id));
     });
+}
+
+#[test]
+fn tensors_are_pushed_and_found_by_their_manifest() {
+    let mut two = two();
+    let (latents, mask) = ([0.5_f32; 6], [true, false, true]);
+    let tensors = [
+        TensorView::from_slice("latents", &[2, 3], &latents).unwrap(),
+        TensorView::from_slice("mask", &[3], &mask).unwrap(),
+    ];
+    let stored = two.ours.store(&tensors).unwrap();
+    assert_eq!((stored.used_len(), stored.slot().len()), (515, 1024));
+    let (slot, used_len, manifest) = stored.into_parts();
+    let (landing, address) = two.landing(used_len);
+    let mut transfer = Transfer::new(slot, "receiver");
+    transfer.add_piece(0..used_len, address).unwrap();
+    assert_eq!(two.push(transfer), Ok(515));
+
+    let slot = landing.close().unwrap();
+    let manifest = Value::parse(&manifest).unwrap().as_object().unwrap();
+    let options = Options::new();
+    let mut storage = Storage::<2>::new();
+    let found = two.theirs.load(&slot, manifest, &mut storage, &options);
+    let found = found.unwrap();
+    let read = found.tensor("latents").unwrap();
+    assert_eq!(read.as_slice::<f32>().unwrap(), latents);
+    let read = found.tensor("mask").unwrap();
+    assert_eq!(read.as_slice::<bool>().unwrap(), mask);
+
+    // A manifest of a larger slot, a slot of another region, no room, no name.
+    let mut storage = Storage::<2>::new();
+    let small = two.theirs.pool().allocate(512).unwrap();
+    let found = two.theirs.load(&small, manifest, &mut storage, &options);
+    let Err(LoadError::Decode(error)) = found else {
+        panic!("{found:?}");
+    };
+    let out = DecodeErrorKind::OutOfSlot {
+        offset: 512,
+        byte_len: 3,
+        slot_len: 512,
+    };
+    assert_eq!(error.kind(), out);
+    let found = two.ours.load(&slot, manifest, &mut storage, &options);
+    assert_eq!(found.unwrap_err(), LoadError::Plane(ErrorKind::ForeignSlot));
+    let large = TensorView::from_slice("large", &[9000], &[0_u8; 9000]).unwrap();
+    let too_large = PoolError::TooLarge {
+        needed: 9000,
+        pool: 8192,
+    };
+    assert_eq!(
+        two.ours.store([&large]).unwrap_err(),
+        StoreError::Plane(ErrorKind::Pool(too_large))
+    );
+    assert!(matches!(
+        two.ours.store([&tensors[0], &tensors[0]]),
+        Err(StoreError::Encode(EncodeError::DuplicateField { .. }))
+    ));
+
+    // Nothing to move has a place too.
+    let none = two.ours.store(&[] as &[TensorView<'_>]).unwrap();
+    assert_eq!((none.used_len(), none.manifest()), (0, &b"{}"[..]));
+    assert_eq!(none.slot().len(), 512);
+    drop((none, slot, small));
+    two.assert_empty();
 }
 
 #[test]

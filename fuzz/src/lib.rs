@@ -19,6 +19,7 @@
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
 //! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
+//! | [`transfer_message`] | caps and a payload | verdict and bytes against a model; every field against serde_json |
 //! | [`differential`] | a [`case`] | fast path = general path; verdict and result = [`naive`]; serde_json and simd-json where their grammars agree |
 
 #![allow(unreachable_pub, dead_code, clippy::missing_panics_doc)]
@@ -35,6 +36,7 @@ pub mod roundtrip;
 pub mod scalars;
 #[cfg(feature = "serde")]
 pub mod serde;
+pub mod transfer_message;
 pub mod tree;
 
 /// What a fuzzer calls, input by input.
@@ -51,4 +53,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]
     ("serde", serde::run),
+    ("transfer_message", transfer_message::run),
 ];

@@ -52,6 +52,11 @@ impl<'a> Str<'a> {
         Self { offset, ..self }
     }
 
+    /// Where it stands in its document.
+    pub(crate) const fn offset(&self) -> usize {
+        self.offset
+    }
+
     pub(crate) const fn is_escaped(&self) -> bool {
         self.escaped
     }

@@ -1,9 +1,10 @@
 //! A message decoded in place: metadata first, then the payloads behind it.
 
 use super::CONTROL_MARKER;
+use super::conflicts::Sharing;
 use super::fields::{Field, TensorList};
 use super::options::Options;
-use super::order::Order;
+use super::order::{Named, Order};
 use super::schema::{self, Parsed};
 use super::storage::{Storage, Table};
 use crate::error::{DecodeError, DecodeErrorKind};
@@ -67,7 +68,7 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             list_at: parsed.list_at,
             tensor_bytes: parsed.tensor_bytes,
             allocations: 0,
-            order: Order::sort(parsed.text, parsed.key, slots, order)?,
+            order: Order::sort(parsed.text, parsed.key, Sharing::Members, slots, order)?,
         })
     }
 
@@ -115,9 +116,10 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
     /// Returns the place in wire order of the plain tensor of this name.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
-        let index = self.order.wire_index(self.order.range(name).next()?)?;
-        let slot = self.order.slots().get(index)?;
-        slot.list_index.is_none().then_some(index)
+        match self.order.named(name)? {
+            Named::List(_) => None,
+            Named::Tensor(index) => Some(index),
+        }
     }
 
     /// Returns the sizes of all payloads together, in bytes.
@@ -157,11 +159,6 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
             metadata: self,
             payloads,
         })
-    }
-
-    /// The descriptors by name and list index.
-    pub(crate) const fn order(&self) -> Order<'frame, 'store> {
-        self.order
     }
 }
 
@@ -275,15 +272,7 @@ impl<'frame, 'store, F: AsRef<[u8]>> Message<'frame, 'store, F> {
     /// Returns whatever has this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Field<'frame, 'store, F>> {
-        let range = self.metadata.order.range(name);
-        if range.is_empty() {
-            return None;
-        }
-        let first = self.get(self.metadata.order.wire_index(range.start)?)?;
-        Some(match first.list_index() {
-            None => Field::Tensor(first),
-            Some(_) => Field::List(TensorList::new(*self, range)),
-        })
+        self.named(self.metadata.order.named(name)?)
     }
 
     /// Iterates over the fields, each name once: a plain tensor, or a list where
@@ -320,14 +309,15 @@ impl<'frame, 'store, F: AsRef<[u8]>> Message<'frame, 'store, F> {
     {
         let this = *self;
         (0..self.len()).filter_map(move |index| {
-            let tensor = this.get(index)?;
-            if tensor.list_index().is_none() {
-                return Some((tensor.name(), Field::Tensor(tensor)));
-            }
-            let range = this.metadata.order.range_of(index)?;
-            let first = this.metadata.order.wire_index(range.start)?;
-            let list = || Field::List(TensorList::new(this, range));
-            (first == index).then(|| (tensor.name(), list()))
+            let field = this.named(this.metadata.order.named_at(index)?)?;
+            Some((this.metadata.descriptor(index)?.name(), field))
+        })
+    }
+
+    fn named(&self, named: Named<'frame, 'store>) -> Option<Field<'frame, 'store, F>> {
+        Some(match named {
+            Named::List(members) => Field::List(TensorList::new(*self, members)),
+            Named::Tensor(index) => Field::Tensor(self.get(index)?),
         })
     }
 

@@ -166,7 +166,19 @@ where
 fn put_descriptor(writer: &mut Writer<'_>, tensor: &Descriptor<'_>) {
     writer.put_raw(br#"{"field_name":"#);
     writer.put_str(tensor.name());
-    writer.put_raw(br#","shape":["#);
+    writer.put_raw(b",");
+    put_shape_and_dtype(writer, tensor);
+    writer.put_raw(br#","list_index":"#);
+    match tensor.list_index() {
+        Some(index) => writer.put_u64(index.into()),
+        None => writer.put_raw(b"-1"),
+    }
+    writer.put_raw(b"}");
+}
+
+/// Writes these two members of a descriptor, which a manifest has too.
+pub(crate) fn put_shape_and_dtype(writer: &mut Writer<'_>, tensor: &Descriptor<'_>) {
+    writer.put_raw(br#""shape":["#);
     for (index, dim) in tensor.shape().dims().enumerate() {
         if index > 0 {
             writer.put_raw(b",");
@@ -175,10 +187,5 @@ fn put_descriptor(writer: &mut Writer<'_>, tensor: &Descriptor<'_>) {
     }
     writer.put_raw(br#"],"dtype":""#);
     writer.put_raw(tensor.dtype().name().as_bytes());
-    writer.put_raw(br#"","list_index":"#);
-    match tensor.list_index() {
-        Some(index) => writer.put_u64(index.into()),
-        None => writer.put_raw(b"-1"),
-    }
-    writer.put_raw(b"}");
+    writer.put_raw(b"\"");
 }

@@ -1,10 +1,9 @@
 //! What a name stands for: one tensor, or a list of them.
 
 use core::fmt;
-use core::ops::Range;
 
 use super::decode::Message;
-use super::order::Order;
+use super::order::Members;
 use crate::tensor::TensorView;
 
 /// What a name stands for.
@@ -39,72 +38,59 @@ pub enum Field<'frame, 'store, F> {
 /// ```
 pub struct TensorList<'frame, 'store, F> {
     message: Message<'frame, 'store, F>,
-    /// Places in the order by name and index.
-    range: Range<usize>,
+    members: Members<'frame, 'store>,
 }
 
 impl<'frame, 'store, F: AsRef<[u8]>> TensorList<'frame, 'store, F> {
-    pub(crate) const fn new(message: Message<'frame, 'store, F>, range: Range<usize>) -> Self {
-        Self { message, range }
+    pub(crate) const fn new(
+        message: Message<'frame, 'store, F>,
+        members: Members<'frame, 'store>,
+    ) -> Self {
+        Self { message, members }
     }
 
     /// Returns the length, holes included: the largest index plus 1.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.range
-            .clone()
-            .next_back()
-            .and_then(|place| self.order().list_index(place))
-            .map_or(0, |last| last.saturating_add(1))
+        self.members.len()
     }
 
     /// Tells whether it has no members; a list that a message holds has some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
+        self.members.is_empty()
     }
 
     /// Returns how many members there are, holes not counted.
     #[must_use]
     pub fn present_len(&self) -> usize {
-        self.range.len()
+        self.members.present_len()
     }
 
     /// Returns the member at `index`, or `None` in a hole and past the end.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<TensorView<'frame>> {
-        self.at(self.order().find(self.range.clone(), index)?)
+        self.message.get(self.members.position(index)?)
     }
 
     /// Iterates over the members by index, `None` for each hole.
     pub fn iter(
         &self,
     ) -> impl Iterator<Item = Option<TensorView<'frame>>> + use<'frame, 'store, F> {
-        let length = self.len();
-        let mut members = self.present().peekable();
-        (0..length).map(move |index| {
-            members
-                .next_if(|(present, _)| *present == index)
-                .map(|(_, tensor)| tensor)
-        })
+        let message = self.message;
+        self.members
+            .iter()
+            .map(move |position| message.get(position?))
     }
 
     /// Iterates over the members with their indices, in ascending order and without the holes.
     pub fn present(
         &self,
     ) -> impl Iterator<Item = (usize, TensorView<'frame>)> + use<'frame, 'store, F> {
-        let this = self.clone();
-        self.range
-            .clone()
-            .filter_map(move |place| Some((this.order().list_index(place)?, this.at(place)?)))
-    }
-
-    const fn order(&self) -> Order<'frame, 'store> {
-        self.message.metadata().order()
-    }
-
-    fn at(&self, place: usize) -> Option<TensorView<'frame>> {
-        self.message.get(self.order().wire_index(place)?)
+        let message = self.message;
+        self.members
+            .present()
+            .filter_map(move |(index, position)| Some((index, message.get(position)?)))
     }
 }
 
@@ -130,7 +116,7 @@ impl<F> Clone for TensorList<'_, '_, F> {
     fn clone(&self) -> Self {
         Self {
             message: self.message,
-            range: self.range.clone(),
+            members: self.members.clone(),
         }
     }
 }
@@ -138,7 +124,7 @@ impl<F> Clone for TensorList<'_, '_, F> {
 impl<F> fmt::Debug for TensorList<'_, '_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TensorList")
-            .field("range", &self.range)
+            .field("members", &self.members)
             .finish_non_exhaustive()
     }
 }

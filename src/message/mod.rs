@@ -71,17 +71,19 @@
 //! | `complex64`, `complex128` (before 0.5.23) | unknown | tensors | its newer writer emits them |
 //! | `uint16`, `uint32`, `uint64`, `float8_*` | unknown | tensors | torch has them; [`Options::with_generation`] refuses them again |
 
+pub(crate) mod conflicts;
 mod decode;
 #[cfg(feature = "alloc")]
 mod decoder;
-mod encode;
-mod fields;
+pub(crate) mod encode;
+pub(crate) mod fields;
 mod options;
-mod order;
+pub(crate) mod order;
+pub(crate) mod parts;
 mod scalar;
 mod schema;
-mod storage;
-mod unique;
+pub(crate) mod storage;
+pub(crate) mod unique;
 
 pub use decode::{Cost, Message, Metadata};
 #[cfg(feature = "alloc")]

@@ -7,10 +7,12 @@
 //! n log n comparisons.
 
 use core::cmp::Ordering;
+use core::fmt;
 use core::ops::Range;
 
+use super::conflicts::{Names, Sharing, refuse_conflicts};
 use super::storage::{Slot, to_usize};
-use crate::error::{DecodeError, DecodeErrorKind};
+use crate::error::DecodeError;
 use crate::json::Str;
 
 /// The descriptors of a message, sorted.
@@ -34,13 +36,14 @@ impl<'frame, 'store> Order<'frame, 'store> {
     pub(crate) fn sort(
         text: &'frame str,
         key: u64,
+        sharing: Sharing,
         slots: &'store [Slot],
         places: &'store mut [Place],
     ) -> Result<Self, DecodeError> {
         if let ([slot], [place]) = (slots, &mut *places) {
             *place = Place::new(slot, 0);
         } else if arrange(slots, places) {
-            refuse_conflicts(Names { text, slots }, places)?;
+            refuse_conflicts(Names { text, slots }, sharing, places)?;
         }
         Ok(Self {
             text,
@@ -61,8 +64,16 @@ impl<'frame, 'store> Order<'frame, 'store> {
     }
 
     /// Which places have this name.
-    pub(crate) fn range(&self, name: &str) -> Range<usize> {
+    fn range(&self, name: &str) -> Range<usize> {
         self.range_named(name.into())
+    }
+
+    /// Where in the text the quote of this name is first met, if any descriptor has the name.
+    pub(crate) fn written_at(&self, name: Str<'_>) -> Option<usize> {
+        let index = self.wire_index(self.range_named(name).next()?)?;
+        let slot = self.slots.get(index)?;
+        // A string starts at its quote.
+        Some(slot.name.start().saturating_sub(1))
     }
 
     fn range_named(&self, name: Str<'_>) -> Range<usize> {
@@ -81,26 +92,119 @@ impl<'frame, 'store> Order<'frame, 'store> {
     }
 
     /// Which places have the name of the descriptor at `index` in wire order.
-    pub(crate) fn range_of(&self, index: usize) -> Option<Range<usize>> {
+    fn range_of(&self, index: usize) -> Option<Range<usize>> {
         Some(self.range_named(self.slots.get(index)?.name(self.text)))
     }
 
     /// The place in `range`, of one list, that has this list index.
-    pub(crate) fn find(&self, range: Range<usize>, list_index: usize) -> Option<usize> {
+    fn find(&self, range: Range<usize>, list_index: usize) -> Option<usize> {
         let places = self.places.get(range.clone())?;
         let before = places.partition_point(|place| place.list_index() < Some(list_index));
         let place = range.start.checked_add(before)?;
         (self.list_index(place) == Some(list_index) && place < range.end).then_some(place)
     }
 
+    /// What has this name.
+    pub(crate) fn named(&self, name: &str) -> Option<Named<'frame, 'store>> {
+        self.in_range(self.range(name))
+    }
+
+    /// What stands at `index` in wire order: a list stands where its member of the smallest index does.
+    pub(crate) fn named_at(&self, index: usize) -> Option<Named<'frame, 'store>> {
+        if self.slots.get(index)?.list_index.is_none() {
+            return Some(Named::Tensor(index));
+        }
+        let range = self.range_of(index)?;
+        let first = self.wire_index(range.start)?;
+        if first == index {
+            self.in_range(range)
+        } else {
+            None
+        }
+    }
+
+    fn in_range(&self, range: Range<usize>) -> Option<Named<'frame, 'store>> {
+        let index = self.wire_index(range.clone().next()?)?;
+        Some(match self.slots.get(index)?.list_index {
+            None => Named::Tensor(index),
+            Some(_) => Named::List(Members {
+                order: *self,
+                range,
+            }),
+        })
+    }
+
     /// The list index at `place`.
-    pub(crate) fn list_index(&self, place: usize) -> Option<usize> {
+    fn list_index(&self, place: usize) -> Option<usize> {
         self.places.get(place)?.list_index()
     }
 
     /// Where the descriptor at `place` is in wire order.
-    pub(crate) fn wire_index(&self, place: usize) -> Option<usize> {
+    fn wire_index(&self, place: usize) -> Option<usize> {
         self.places.get(place).map(|place| place.index())
+    }
+}
+
+/// What a name stands for, by places in wire order.
+pub(crate) enum Named<'frame, 'store> {
+    List(Members<'frame, 'store>),
+    Tensor(usize),
+}
+
+/// The members of one list.
+#[derive(Clone)]
+pub(crate) struct Members<'frame, 'store> {
+    order: Order<'frame, 'store>,
+    /// Places in the order by name and index.
+    range: Range<usize>,
+}
+
+impl<'frame, 'store> Members<'frame, 'store> {
+    /// The length, holes included: the largest index plus 1.
+    pub(crate) fn len(&self) -> usize {
+        let last = self.range.clone().next_back();
+        last.and_then(|place| self.order.list_index(place))
+            .map_or(0, |last| last.saturating_add(1))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// How many there are, holes not counted.
+    pub(crate) fn present_len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Where the member at `list_index` is in wire order.
+    pub(crate) fn position(&self, list_index: usize) -> Option<usize> {
+        let place = self.order.find(self.range.clone(), list_index)?;
+        self.order.wire_index(place)
+    }
+
+    /// By list index, each with its place in wire order, `None` for each hole.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<usize>> + use<'frame, 'store> {
+        let length = self.len();
+        let mut members = self.present().peekable();
+        (0..length).map(move |index| {
+            members
+                .next_if(|(present, _)| *present == index)
+                .map(|(_, position)| position)
+        })
+    }
+
+    /// List indices, ascending, and places in wire order.
+    pub(crate) fn present(&self) -> impl Iterator<Item = (usize, usize)> + use<'frame, 'store> {
+        let order = self.order;
+        self.range
+            .clone()
+            .filter_map(move |place| Some((order.list_index(place)?, order.wire_index(place)?)))
+    }
+}
+
+impl fmt::Debug for Members<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.present()).finish()
     }
 }
 
@@ -112,11 +216,11 @@ impl<'frame, 'store> Order<'frame, 'store> {
 #[repr(C)] // Together, `list` and `fingerprint` are one word.
 pub(crate) struct Place {
     /// 0 for a plain tensor, else the list index and 1.
-    list: u32,
+    pub(super) list: u32,
     /// Of the name.
-    fingerprint: u32,
+    pub(super) fingerprint: u32,
     /// In wire order.
-    index: u32,
+    pub(super) index: u32,
 }
 
 impl Place {
@@ -136,17 +240,17 @@ impl Place {
         }
     }
 
-    fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         to_usize(self.index)
     }
 
-    fn list_index(self) -> Option<usize> {
+    pub(super) fn list_index(self) -> Option<usize> {
         self.list.checked_sub(1).map(to_usize)
     }
 
     /// The order of all but places of one name and list index, and of two names of one fingerprint.
     #[inline]
-    fn key(&self) -> u64 {
+    pub(super) fn key(&self) -> u64 {
         (u64::from(self.fingerprint) << 32) | u64::from(self.list)
     }
 }
@@ -224,113 +328,17 @@ fn settle(places: &mut [Place]) -> bool {
     true
 }
 
-/// What places are compared by beyond their fingerprints.
-#[derive(Clone, Copy)]
-struct Names<'frame, 'store> {
-    text: &'frame str,
-    slots: &'store [Slot],
-}
-
-impl<'frame> Names<'frame, '_> {
-    fn at(&self, place: Place) -> Str<'frame> {
-        let slot = self.slots.get(place.index()).unwrap_or(&Slot::EMPTY);
-        slot.name(self.text)
-    }
-
-    /// The order of any two places.
-    fn compare(&self, a: Place, b: Place) -> Ordering {
-        let names = || self.at(a).cmp(&self.at(b));
-        let fingerprints = a.fingerprint.cmp(&b.fingerprint);
-        fingerprints
-            .then_with(names)
-            .then_with(|| (a.key(), a.index).cmp(&(b.key(), b.index)))
-    }
-
-    /// Compares each place with the one before it.
-    ///
-    /// All places of one name are side by side, unless two names have one
-    /// fingerprint and `places` are not sorted by name yet.
-    fn compare_neighbours(&self, places: &[Place]) -> Neighbours {
-        let mut found = Neighbours {
-            collide: false,
-            conflict: None,
-        };
-        let mut previous: Option<Place> = None;
-        // The plain tensor of the name at hand: it is in conflict with each
-        // member of a list, not with its neighbour alone.
-        let mut plain: Option<usize> = None;
-        for &place in places {
-            let twin = previous.filter(|other| other.fingerprint == place.fingerprint);
-            let namesake = twin.filter(|other| self.at(*other) == self.at(place));
-            found.collide |= twin.is_some() && namesake.is_none();
-            if namesake.is_none() {
-                plain = None;
-            }
-            // Equal places are in the order of the wire.
-            let index = place.index();
-            match (place.list_index(), plain) {
-                (None, None) => plain = Some(index),
-                (None, Some(_)) => found.note(index, DecodeErrorKind::DuplicateField),
-                (Some(_), Some(plain)) => {
-                    found.note(plain.max(index), DecodeErrorKind::MixedField);
-                }
-                (Some(_), None) => {}
-            }
-            if let Some(list_index) = place.list_index()
-                && namesake.is_some_and(|other| other.list == place.list)
-            {
-                found.note(index, DecodeErrorKind::DuplicateListIndex { list_index });
-            }
-            previous = Some(place);
-        }
-        found
-    }
-}
-
-/// Refuses two places of one name that no reader could tell apart.
-#[inline(never)]
-fn refuse_conflicts(names: Names<'_, '_>, places: &mut [Place]) -> Result<(), DecodeError> {
-    let mut found = names.compare_neighbours(places);
-    if found.collide {
-        places.sort_unstable_by(|a, b| names.compare(*a, *b));
-        found = names.compare_neighbours(places);
-    }
-    match found.conflict {
-        None => Ok(()),
-        Some((index, kind)) => {
-            let slot = names.slots.get(index).unwrap_or(&Slot::EMPTY);
-            Err(slot.error(index, kind))
-        }
-    }
-}
-
-/// What comparing neighbours finds.
-struct Neighbours {
-    /// Two names have one fingerprint.
-    collide: bool,
-    /// Of several conflicts the one that a reader of the wire meets first.
-    conflict: Option<(usize, DecodeErrorKind)>,
-}
-
-impl Neighbours {
-    fn note(&mut self, index: usize, kind: DecodeErrorKind) {
-        if self.conflict.is_none_or(|(first, _)| index < first) {
-            self.conflict = Some((index, kind));
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::message::{Message, Options, Storage};
+    use crate::message::{Message, Storage};
     use std::collections::BTreeMap;
+    use std::format;
     use std::string::String;
     use std::vec::Vec;
-    use std::{format, vec};
 
     /// Two names of one fingerprint in this storage; any birthday finds some.
-    fn colliding<const N: usize>(storage: &mut Storage<N>) -> [String; 2] {
+    pub(in crate::message) fn colliding<const N: usize>(storage: &mut Storage<N>) -> [String; 2] {
         let key = storage.table().slots.as_ptr().addr() as u64;
         let mut seen = BTreeMap::new();
         (0..)
@@ -343,56 +351,13 @@ mod tests {
             .unwrap()
     }
 
-    fn metadata(names: &[(&str, i32)]) -> String {
+    pub(in crate::message) fn metadata(names: &[(&str, i32)]) -> String {
         let descriptor = |&(name, index): &(&str, i32)| {
             let rest = r#""shape":[0],"dtype":"bool""#;
             format!(r#"{{"field_name":"{name}",{rest},"list_index":{index}}}"#)
         };
         let descriptors: Vec<_> = names.iter().map(descriptor).collect();
         format!(r#"{{"tensor_descriptors":[{}]}}"#, descriptors.join(","))
-    }
-
-    #[test]
-    fn of_several_conflicts_the_first_on_the_wire_is_told() {
-        let mut storage = Storage::<4>::new();
-        let [a, b] = colliding(&mut storage);
-        // Every message of up to four tensors, plain (-1) or of a list, of two
-        // names that only their text tells apart.
-        let places: Vec<(&str, i32)> = [(&*a, -1), (&*a, 0), (&*a, 1), (&*a, 5)]
-            .into_iter()
-            .chain([(&*b, -1), (&*b, 0)])
-            .collect();
-        let mut messages = vec![Vec::new()];
-        for _ in 0..4 {
-            let longer = messages.iter().flat_map(|message: &Vec<(&str, i32)>| {
-                places
-                    .iter()
-                    .map(|place| [message.as_slice(), &[*place]].concat())
-            });
-            messages.extend(longer.collect::<Vec<_>>());
-        }
-        for message in messages {
-            let expected = (0..message.len()).find_map(|later| {
-                let (name, list_index) = message[later];
-                let same_name = |other: &&(&str, i32)| other.0 == name;
-                let mut earlier = message[..later].iter().filter(same_name);
-                let mixed = earlier
-                    .clone()
-                    .any(|other| (other.1 < 0) != (list_index < 0));
-                let same = earlier.any(|other| other.1 == list_index);
-                let kind = match usize::try_from(list_index) {
-                    _ if mixed => DecodeErrorKind::MixedField,
-                    Err(_) if same => DecodeErrorKind::DuplicateField,
-                    Ok(list_index) if same => DecodeErrorKind::DuplicateListIndex { list_index },
-                    _ => return None,
-                };
-                Some((kind, Some(later)))
-            });
-            let frame = metadata(&message);
-            let result = Options::new().decode_metadata(frame.as_bytes(), &mut storage);
-            let error = result.err().map(|error| (error.kind(), error.descriptor()));
-            assert_eq!(error, expected, "{message:?}");
-        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::tensor::Descriptor;
 const PAIRWISE: usize = 16;
 
 /// Refuses what the decoder refuses: two tensors of one place, a name both plain and list.
-pub(super) fn check<'t, T>(tensors: T) -> Result<(), EncodeError>
+pub(crate) fn check<'t, T>(tensors: T) -> Result<(), EncodeError>
 where
     T: Iterator<Item: AsRef<Descriptor<'t>>> + Clone,
 {

@@ -70,6 +70,20 @@ impl<'a> Descriptor<'a> {
         }
     }
 
+    /// The same, as a plain tensor.
+    pub(crate) const fn without_list_index(self) -> Self {
+        Self {
+            list_index: None,
+            ..self
+        }
+    }
+
+    /// The same in a document in which its text starts at `base`.
+    pub(crate) const fn shifted(self, base: usize) -> Self {
+        let name = self.name.at(self.name.offset().saturating_add(base));
+        Self { name, ..self }
+    }
+
     pub(crate) const fn layout(&self) -> Layout {
         self.layout
     }

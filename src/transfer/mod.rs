@@ -3,7 +3,7 @@
 //! Tensors of a request go from role to role (encoder, denoiser, decoder) without
 //! passing the head node: it sees [control messages](message) alone. The bytes move over
 //! a data plane, from a slot of the sender's `Pool` to one of the
-//! receiver's, and a `Manifest` says which tensors lie where in a slot.
+//! receiver's, and a [`Manifest`] says which tensors lie where in a slot.
 //!
 //! ```text
 //!  sender                      head node                     receiver
@@ -24,15 +24,29 @@
 //! | Module | What | Needs |
 //! |---|---|---|
 //! | [`message`] | control messages, read and written | nothing: no `alloc` |
-//! | `manifest` | the tensors in a slot, found and laid out | nothing: no `alloc` |
+//! | [`manifest`] | the tensors in a slot, found and laid out | nothing: no `alloc` |
 //! | `pool` | slots out of a region of memory | `std`; its allocator `alloc` |
-//! | `sender`, `receiver`, `instance` | a worker's side of the protocol, without I/O | `std` |
+//! | `worker` | a worker's side of the protocol, without I/O | `std` |
 //! | `coordinator` | the head node's side, without I/O | `std` |
 
+#[cfg(feature = "std")]
+pub mod coordinator;
+pub mod manifest;
 pub mod message;
 #[cfg(feature = "alloc")]
 pub mod pool;
+#[cfg(feature = "std")]
+mod request;
 mod role;
+#[cfg(feature = "std")]
+pub mod worker;
 
+#[cfg(feature = "std")]
+pub use coordinator::Coordinator;
+pub use manifest::Manifest;
 pub use message::Control;
+#[cfg(feature = "std")]
+pub use request::RequestId;
 pub use role::Role;
+#[cfg(feature = "std")]
+pub use worker::{Instance, Receiver, Sender};

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::json::Str;
+
 /// What an instance does for a request.
 ///
 /// # Examples
@@ -47,6 +49,14 @@ impl Role {
         }
         let mut roles = Self::ALL.iter().copied();
         roles.find(|role| role.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Returns the role that a message names, in whatever spelling.
+    #[must_use]
+    pub fn from_text(name: Str<'_>) -> Option<Self> {
+        // The longest name has 14 bytes.
+        let mut buffer = [0; 16];
+        Self::from_name(name.copy_to(&mut buffer).ok()?)
     }
 
     /// Returns its name on the wire.

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Prepares the Python end of the interop test, and says where it is.
+# Prepares the Python end of the interop tests, and says where it is.
 #
 #   bash tests/interop/setup.sh
 #
-# On success these lines are all there is on stdout, the last one only where pynng could be had:
+# On success these lines are all there is on stdout, the last two only where the module could be had:
 #
 #   TENSORWIRE_PYTHON=<an interpreter that imports torch, zmq and numpy>
-#   TENSORWIRE_CODEC=<codec.py of the sglang release in requirements.txt>
+#   TENSORWIRE_CODEC=<codec.py of the sglang release in requirements.txt; protocol.py and the head node's files lie beside it>
 #   TENSORWIRE_PYNNG=<a folder for its PYTHONPATH, with the module pynng>
+#   TENSORWIRE_MSGSPEC=<a folder for its PYTHONPATH, with the module msgspec, which the head node imports>
 #
 # On failure: one line on stderr that says what to install, and a non-zero exit status.
 #
@@ -24,7 +25,9 @@ work=$target/interop
 log=$work/setup.log
 requirement=$(sed -n 's/^\(sglang==[0-9.]*\).*/\1/p' "$here/requirements.txt")
 codec_dir=$work/${requirement/==/-}
+# Modules for one test each: a folder of their own leaves Python's own alone.
 pynng=pynng==0.9.0
+msgspec=msgspec==0.23.0
 
 mkdir -p "$work"
 : >"$log"
@@ -102,10 +105,11 @@ find_pip() {
 extract='
 import pathlib, sys, zipfile
 wheel, folder = sys.argv[1:]
+names = ["orchestrator.py", "dispatch_policy.py", "request_state.py", "roles.py", "transport/codec.py", "transport/protocol.py"]
 with zipfile.ZipFile(wheel) as archive:
-    for name in ("codec.py", "protocol.py"):
-        member = "sglang/multimodal_gen/runtime/disaggregation/transport/" + name
-        pathlib.Path(folder, name).write_bytes(archive.read(member))
+    for name in names:
+        member = "sglang/multimodal_gen/runtime/disaggregation/" + name
+        pathlib.Path(folder, pathlib.Path(name).name).write_bytes(archive.read(member))
 '
 
 # The wheel's own tags are given, so that any interpreter on any machine may fetch it: only pure Python is taken out of it.
@@ -119,32 +123,42 @@ fetch_codec() {
     quietly $pip download --require-hashes --no-deps --only-binary :all: --dest "$download" \
         --implementation cp --python-version 3.11 --abi cp311 --platform manylinux_2_34_x86_64 \
         --requirement "$here/requirements.txt" || fail "pip could not download $requirement"
-    quietly "$python" -c "$extract" "$download"/*.whl "$download" || fail "no codec.py in the wheel of $requirement"
+    quietly "$python" -c "$extract" "$download"/*.whl "$download" || fail "the wheel of $requirement lacks a file"
     mkdir -p "$codec_dir"
-    # codec.py last, by a rename: where it is, everything is.
-    mv "$download/protocol.py" "$codec_dir/protocol.py"
-    mv "$download/codec.py" "$codec_dir/codec.py"
+    # roles.py last, by a rename: where it is, everything is.
+    for name in codec protocol orchestrator dispatch_policy request_state roles; do
+        mv "$download/$name.py" "$codec_dir/$name.py"
+    done
 }
 
-# The wheels are for the interpreter, whichever pip fetches them; a folder of their own leaves Python's own alone.
-pynng_dir=$work/pynng
-has_pynng() { PYTHONPATH=$pynng_dir quietly "$python" -c 'import pynng; pynng.Pull0'; }
-fetch_pynng() {
-    local pip version
-    pip=$(find_pip) || return 1
-    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    rm -rf "$pynng_dir"
-    # shellcheck disable=SC2086
-    quietly $pip install --target "$pynng_dir" --only-binary :all: --implementation cp --python-version "$version" "$pynng"
+has_module() { PYTHONPATH=$work/$1 quietly "$python" -c "import $1"; }
+
+# Prints the folder of a module; the wheels are for the interpreter, whichever pip fetches them.
+fetch_module() {
+    local name=$1 requirement=$2 pip version
+    if ! has_module "$name"; then
+        pip=$(find_pip) || return 1
+        version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+        rm -rf "${work:?}/$name"
+        # shellcheck disable=SC2086
+        quietly $pip install --target "$work/$name" --only-binary :all: --implementation cp --python-version "$version" "$requirement"
+        has_module "$name" || return 1
+    fi
+    echo "$work/$name"
 }
 
 python=$(find_python) || fail "no Python with torch, pyzmq and numpy: install python3-torch and python3-zmq, or set TENSORWIRE_PYTHON"
-[ -e "$codec_dir/codec.py" ] || fetch_codec
+[ -e "$codec_dir/roles.py" ] || fetch_codec
 
 echo "TENSORWIRE_PYTHON=$python"
 echo "TENSORWIRE_CODEC=$codec_dir/codec.py"
-if has_pynng || { fetch_pynng && has_pynng; }; then
-    echo "TENSORWIRE_PYNNG=$pynng_dir"
+if folder=$(fetch_module pynng "$pynng"); then
+    echo "TENSORWIRE_PYNNG=$folder"
 else
     echo "tests/interop/setup.sh: no $pynng, so no peer for the test interop_nng (log: $log)" >&2
+fi
+if folder=$(fetch_module msgspec "$msgspec"); then
+    echo "TENSORWIRE_MSGSPEC=$folder"
+else
+    echo "tests/interop/setup.sh: no $msgspec, so no head node for the test interop_head_node (log: $log)" >&2
 fi

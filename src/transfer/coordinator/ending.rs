@@ -1,0 +1,327 @@
+//! How a request ends, what then comes free, and what must not yet.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Coordinator;
+use super::error::ProtocolError;
+use super::event::{Event, Failure, FailureKind};
+use super::request::{Lease, Output, Place, Request, State, Use};
+use crate::json::Str;
+use crate::transfer::RequestId;
+use crate::transfer::message::Abort;
+use crate::transfer::request::Key;
+
+impl Coordinator {
+    /// The last worker is through.
+    pub(super) fn finish(&mut self, id: &RequestId) {
+        let Some(request) = self.requests.remove(id) else {
+            return;
+        };
+        self.timers.remove(&(request.wake, request.serial));
+        if let State::Working { at, lease } = request.state {
+            self.leave(at);
+            self.release(lease);
+        }
+        self.clients.remove(&request.client);
+        self.finished = self.finished.saturating_add(1);
+        let request = request.client;
+        self.events.push_back(Event::Finished { request });
+    }
+
+    /// Ends an attempt; `by` is the stage whose worker failed, and so has nothing of it any more.
+    pub(super) fn fail(
+        &mut self,
+        id: &RequestId,
+        failure: Failure,
+        by: Option<usize>,
+        now: Duration,
+    ) {
+        let Some(mut request) = self.requests.remove(id) else {
+            return;
+        };
+        self.timers.remove(&(request.wake, request.serial));
+        let kind = failure.kind();
+        if let State::Queued { stage, .. } = request.state {
+            self.unqueue(stage);
+        }
+        for place in request.state.places().into_iter().flatten() {
+            self.leave(place);
+        }
+        let reason = kind.reason();
+        let mut abort = |place: Place| {
+            if by != Some(place.stage) {
+                self.abort(place, id.text(), reason);
+            }
+        };
+        match request.state {
+            State::Allocating { from, to } => {
+                abort(from);
+                abort(to);
+            }
+            State::Over { .. } | State::Queued { from: None, .. } => {}
+            State::Queued {
+                from: Some(from), ..
+            } => abort(from),
+            // The sender may write to it yet, the receiver's slot must not be freed before.
+            State::Pushing {
+                from, to, lease, ..
+            } => {
+                abort(from);
+                let over = State::Over {
+                    user: from,
+                    usage: Use::Writing,
+                    owner: to,
+                    lease,
+                };
+                self.settle(id, &request, over, by, now);
+            }
+            // The receiver has read the slot, or never will.
+            State::Working { at, lease } => {
+                abort(at);
+                if lease.is_some() {
+                    let over = State::Over {
+                        user: at,
+                        usage: Use::Reading,
+                        owner: at,
+                        lease,
+                    };
+                    self.settle(id, &request, over, by, now);
+                }
+            }
+        }
+        let again = matches!(
+            kind,
+            FailureKind::TimedOut { .. } | FailureKind::WorkerRestarted { .. }
+        ) && request.attempt < self.settings.retries
+            && now < request.deadline;
+        if again {
+            request.attempt = request.attempt.saturating_add(1);
+            self.retried = self.retried.saturating_add(1);
+            self.retry(request, failure);
+        } else {
+            self.clients.remove(&request.client);
+            if let Some(count) = self.failed.get_mut(kind.index()) {
+                *count = count.saturating_add(1);
+            }
+            let request = request.client;
+            self.events.push_back(Event::Failed { request, failure });
+        }
+    }
+
+    /// Starts a request anew, before all others that wait.
+    fn retry(&mut self, mut request: Request, failure: Failure) {
+        let id = loop {
+            let attempt = request.attempt;
+            let text = alloc::format!("{}~{attempt}", request.client.text().raw());
+            let id = RequestId::from(text.as_str());
+            // A client may have chosen the very same.
+            if !self.requests.contains_key(&id) && !self.clients.contains_key(&id) {
+                break id;
+            }
+            request.attempt = attempt.saturating_add(1);
+        };
+        self.events.push_back(Event::Retrying {
+            request: request.client.clone(),
+            attempt: request.attempt,
+            failure,
+        });
+        request.output.clear();
+        request.state = State::Queued {
+            stage: 0,
+            from: None,
+        };
+        if let Some(wire) = self.clients.get_mut(&request.client) {
+            *wire = id.clone();
+        }
+        if let Some(stage) = self.stages.first_mut() {
+            stage.queue.push_front(id.clone());
+            stage.waiting = stage.waiting.saturating_add(1);
+        }
+        self.insert(id, request);
+    }
+
+    /// Files a new attempt.
+    pub(super) fn insert(&mut self, id: RequestId, mut request: Request) {
+        request.serial = self.serial();
+        request.wake = request.deadline;
+        let timer = (request.wake, request.serial);
+        self.timers.insert(timer, id.clone());
+        self.requests.insert(id, request);
+    }
+
+    fn serial(&mut self) -> u64 {
+        self.serial = self.serial.wrapping_add(1);
+        self.serial
+    }
+
+    /// Frees the slot of a request that has ended, or keeps it away, and the id with it, until
+    /// its user is through with it. `by` is the stage that failed.
+    fn settle(
+        &mut self,
+        id: &RequestId,
+        request: &Request,
+        over: State,
+        by: Option<usize>,
+        now: Duration,
+    ) {
+        let State::Over {
+            user, owner, lease, ..
+        } = over
+        else {
+            return;
+        };
+        if by == Some(user.stage) {
+            self.free_slot(id, owner, lease, by);
+            return;
+        }
+        if let Some(lease) = lease {
+            let owner = self.stages.get_mut(owner.stage);
+            let Some(slots) = owner.and_then(|stage| stage.slots_of(lease)) else {
+                // Of a registration that is gone.
+                return;
+            };
+            slots.quarantine(lease.index);
+        } else if by == Some(owner.stage) {
+            // It has freed it itself.
+            return;
+        }
+        let wake = now.saturating_add(self.settings.quarantine);
+        let serial = self.serial();
+        self.timers.insert((wake, serial), id.clone());
+        let over = Request {
+            client: request.client.clone(),
+            attempt: request.attempt,
+            serial,
+            deadline: wake,
+            wake,
+            work: None,
+            output: Output::default(),
+            state: over,
+        };
+        self.requests.insert(id.clone(), over);
+    }
+
+    /// Takes a preallocated slot back, or has an allocated one freed by its owner.
+    fn free_slot(&mut self, id: &RequestId, owner: Place, lease: Option<Lease>, by: Option<usize>) {
+        if lease.is_some() {
+            self.release(lease);
+        } else if by != Some(owner.stage) {
+            self.abort(owner, id.text(), "the request is over");
+        }
+    }
+
+    /// A worker is through with its `usage` of the slot of a request that is over.
+    pub(super) fn over(
+        &mut self,
+        request_id: Str<'_>,
+        stage: usize,
+        usage: Use,
+    ) -> Result<(), ProtocolError> {
+        let entry = self.requests.get_key_value(&request_id as &dyn Key);
+        let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
+        match request.state {
+            State::Over {
+                user, usage: of, ..
+            } if user.stage == stage && of == usage => {
+                let id = id.clone();
+                self.free(&id);
+                Ok(())
+            }
+            _ => Err(request.misplaced(stage, self.role(stage))),
+        }
+    }
+
+    /// Ends the quarantine of a slot, and forgets the request that it was for.
+    fn free(&mut self, id: &RequestId) {
+        let Some(request) = self.requests.remove(id) else {
+            return;
+        };
+        self.timers.remove(&(request.wake, request.serial));
+        if let State::Over { owner, lease, .. } = request.state {
+            self.free_slot(id, owner, lease, None);
+        }
+    }
+
+    /// Requests that hang on a worker end when it registers anew, and its old slots are forgotten.
+    pub(super) fn restarted(&mut self, worker: Place, now: Duration) {
+        let mut ended: Vec<(u64, RequestId)> = Vec::new();
+        for (id, request) in &self.requests {
+            let hangs = match request.state {
+                State::Over { owner, .. } => owner == worker,
+                state => state.places().contains(&Some(worker)),
+            };
+            if hangs {
+                ended.push((request.serial, id.clone()));
+            }
+        }
+        // The newest first: each that is retried goes before all others.
+        ended.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+        let role = self.role(worker.stage);
+        let worker = worker.worker;
+        for (_, id) in ended {
+            self.expire(&id, FailureKind::WorkerRestarted { role, worker }, now);
+        }
+    }
+
+    /// Ends an attempt, or the quarantine of one that is over.
+    pub(super) fn expire(&mut self, id: &RequestId, kind: FailureKind, now: Duration) {
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        if let State::Over { .. } = request.state {
+            self.free(id);
+        } else {
+            self.fail(id, Failure::new(kind), None, now);
+        }
+    }
+
+    fn unqueue(&mut self, index: usize) {
+        let Some(stage) = self.stages.get_mut(index) else {
+            return;
+        };
+        stage.waiting = stage.waiting.saturating_sub(1);
+        // Each id in the queue is looked at a bounded number of times on the whole.
+        if stage.queue.len() > stage.waiting.saturating_mul(2).saturating_add(16) {
+            let requests = &self.requests;
+            stage.queue.retain(|id| {
+                requests
+                    .get(id)
+                    .is_some_and(|request| request.waits_for(index))
+            });
+        }
+    }
+
+    /// A worker is through with a request: its place is free.
+    pub(super) fn leave(&mut self, place: Place) {
+        if let Some(stage) = self.stages.get_mut(place.stage) {
+            stage.places.give_back(place.worker);
+        }
+    }
+
+    /// Takes a slot back, whole.
+    pub(super) fn release(&mut self, lease: Option<Lease>) {
+        let Some(lease) = lease else {
+            return;
+        };
+        let stage = self.stages.get_mut(lease.owner.stage);
+        if let Some(slots) = stage.and_then(|stage| stage.slots_of(lease)) {
+            slots.give_back(lease.index);
+        }
+    }
+
+    /// Tells a worker to drop what it has of a request that nobody knows any more.
+    pub(super) fn drop_stray(&mut self, stage: usize, session_id: Str<'_>, request_id: Str<'_>) {
+        let workers = self.stages.get(stage);
+        let worker = workers.and_then(|stage| stage.worker_of_session(session_id));
+        if let Some(worker) = worker {
+            let place = Place { stage, worker };
+            self.abort(place, request_id, "unknown request");
+        }
+    }
+
+    fn abort(&mut self, worker: Place, request_id: Str<'_>, reason: &'static str) {
+        let abort = Abort::new(request_id, "", reason);
+        self.outbox.put_abort(worker, &abort);
+    }
+}

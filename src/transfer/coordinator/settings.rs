@@ -1,0 +1,287 @@
+//! What a head node is told before it starts: its workers, and how patient it is.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+use super::policy::Policy;
+use crate::transfer::Role;
+
+/// The workers of one role, each by the endpoint at which it takes work.
+///
+/// A worker is known by its place in this list: it registers with its endpoint,
+/// and [`Outgoing::worker`](super::Outgoing::worker) is the index.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    pub(super) endpoints: Vec<String>,
+    pub(super) capacity: u32,
+}
+
+impl Workers {
+    /// Makes the workers at `endpoints`, each with places for `capacity` requests at once.
+    ///
+    /// The Python head node has 4 for an encoder or decoder, and 2 for a denoiser.
+    #[must_use]
+    pub fn new<E>(endpoints: E, capacity: u32) -> Self
+    where
+        E: IntoIterator,
+        E::Item: Into<String>,
+    {
+        Self {
+            endpoints: endpoints.into_iter().map(Into::into).collect(),
+            capacity,
+        }
+    }
+}
+
+/// Which roles a request passes, and the workers of each.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    pub(super) stages: Vec<(Role, Workers)>,
+}
+
+impl Topology {
+    /// Makes the pipeline encoder, denoiser, decoder.
+    #[must_use]
+    pub fn new(encoder: Workers, denoiser: Workers, decoder: Workers) -> Self {
+        Self {
+            stages: [
+                (Role::Encoder, encoder),
+                (Role::Denoiser, denoiser),
+                (Role::Decoder, decoder),
+            ]
+            .into(),
+        }
+    }
+
+    /// Makes the pipeline prompt encoder, image encoder, denoiser, decoder.
+    ///
+    /// A request passes the image encoder only if the scalars of its prompt
+    /// encoder have an `image_path` that Python takes for true.
+    #[must_use]
+    pub fn with_split_encoder(
+        prompt_encoder: Workers,
+        image_encoder: Workers,
+        denoiser: Workers,
+        decoder: Workers,
+    ) -> Self {
+        Self {
+            stages: [
+                (Role::PromptEncoder, prompt_encoder),
+                (Role::ImageEncoder, image_encoder),
+                (Role::Denoiser, denoiser),
+                (Role::Decoder, decoder),
+            ]
+            .into(),
+        }
+    }
+
+    /// Returns the roles, in the order in which a request passes them.
+    pub fn roles(&self) -> impl ExactSizeIterator<Item = Role> + '_ {
+        self.stages.iter().map(|(role, _)| *role)
+    }
+
+    pub(super) fn check(&self) -> Result<(), TopologyError> {
+        for &(role, ref workers) in &self.stages {
+            if workers.endpoints.is_empty() {
+                return Err(TopologyError::NoWorkers { role });
+            }
+            if workers.capacity == 0 {
+                return Err(TopologyError::NoCapacity { role });
+            }
+            for (second, endpoint) in workers.endpoints.iter().enumerate() {
+                let mut earlier = workers.endpoints.iter().take(second);
+                if let Some(first) = earlier.position(|earlier| earlier == endpoint) {
+                    return Err(TopologyError::SameEndpoint {
+                        role,
+                        first,
+                        second,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a head node chooses, how long it waits, and how much it takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub(super) policy: Policy,
+    pub(super) timeout: Duration,
+    pub(super) attempt_timeout: Option<Duration>,
+    pub(super) retries: u32,
+    pub(super) quarantine: Duration,
+    pub(super) max_requests: usize,
+    pub(super) max_slots: usize,
+}
+
+impl Settings {
+    /// Makes the defaults: those of the Python head node, where it has one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            policy: Policy::RoundRobin,
+            timeout: Duration::from_secs(600),
+            attempt_timeout: None,
+            retries: 0,
+            quarantine: Duration::from_secs(600),
+            max_requests: 65_536,
+            max_slots: 1024,
+        }
+    }
+
+    /// Sets how the worker is chosen.
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets after how long a request fails, all its attempts together: 600 seconds by default.
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets after how long one attempt is given up, if there is time for another.
+    ///
+    /// The time begins when the first worker is sent the work.
+    /// Without [retries](Self::with_retries) it says nothing; by default there is none.
+    #[must_use]
+    pub const fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how often a request starts anew when one of its workers restarted, or an attempt took too long: 0 by default.
+    ///
+    /// Each new attempt has an id of its own on the wire, the request's with
+    /// `~1`, `~2` and so on behind it, so that a late message of the attempt
+    /// before is never taken for one of the new. The workers have to go by the
+    /// id that comes with the work. Python's encoders go by the one inside the
+    /// pickle: leave this at 0 for them.
+    #[must_use]
+    pub const fn with_retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Sets how long a preallocated slot that may still be written to is kept away: 600 seconds by default.
+    ///
+    /// It has to be longer than a message can be under way and a push can last
+    /// together. The slot comes back earlier as soon as it is known to be still.
+    #[must_use]
+    pub const fn with_quarantine(mut self, quarantine: Duration) -> Self {
+        self.quarantine = quarantine;
+        self
+    }
+
+    /// Sets how many requests may be under way and queued together: 65536 by default.
+    #[must_use]
+    pub const fn with_max_requests(mut self, requests: usize) -> Self {
+        self.max_requests = requests;
+        self
+    }
+
+    /// Sets how many preallocated slots a worker may register: 1024 by default.
+    ///
+    /// They are kept as long as the worker is, and a slot costs about 100 bytes.
+    #[must_use]
+    pub const fn with_max_slots(mut self, slots: usize) -> Self {
+        self.max_slots = slots;
+        self
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// No head node can work like this.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// The workers of a role have no place for any request.
+    NoCapacity {
+        /// The role.
+        role: Role,
+    },
+    /// A role has no workers.
+    NoWorkers {
+        /// The role.
+        role: Role,
+    },
+    /// Two workers of a role have one endpoint.
+    SameEndpoint {
+        /// The role.
+        role: Role,
+        /// Index of the one.
+        first: usize,
+        /// Index of the other.
+        second: usize,
+    },
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCapacity { role } => write!(f, "workers of role {role} with 0 places"),
+            Self::NoWorkers { role } => write!(f, "no worker of role {role}"),
+            Self::SameEndpoint {
+                role,
+                first,
+                second,
+            } => write!(f, "one endpoint for {role} {first} and {role} {second}"),
+        }
+    }
+}
+
+impl Error for TopologyError {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_topology_that_no_request_could_pass_is_refused() {
+        let workers = |endpoints: &[&str], capacity| {
+            Workers::new(endpoints.iter().map(ToString::to_string), capacity)
+        };
+        let good = || workers(&["a", "b"], 1);
+        assert_eq!(Topology::new(good(), good(), good()).check(), Ok(()));
+        let role = Role::Denoiser;
+        for (bad, error, text) in [
+            (
+                workers(&["a"], 0),
+                TopologyError::NoCapacity { role },
+                "workers of role denoiser with 0 places",
+            ),
+            (
+                workers(&[], 1),
+                TopologyError::NoWorkers { role },
+                "no worker of role denoiser",
+            ),
+            (
+                workers(&["a", "b", "a"], 1),
+                TopologyError::SameEndpoint {
+                    role,
+                    first: 0,
+                    second: 2,
+                },
+                "one endpoint for denoiser 0 and denoiser 2",
+            ),
+        ] {
+            let split = Topology::with_split_encoder(good(), good(), bad, good());
+            assert_eq!(split.check(), Err(error));
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a service shows of its head node.
+
+use super::Coordinator;
+use super::event::FailureKind;
+use crate::transfer::Role;
+
+/// How busy the workers of one role are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RoleStatistics {
+    /// Workers of the role.
+    pub workers: usize,
+    /// Those of them that have registered.
+    pub registered: usize,
+    /// Requests that wait for a worker.
+    pub queued: usize,
+    /// Places that are taken: requests that a worker has.
+    pub running: usize,
+    /// Places that are free.
+    pub free_places: usize,
+    /// Preallocated slots that are free.
+    pub free_slots: usize,
+    /// Preallocated slots of requests under way.
+    pub lent_slots: usize,
+    /// Preallocated slots that may still be written to or read, of requests that are over.
+    pub quarantined_slots: usize,
+    /// Outputs that went, or are to go, into a preallocated slot.
+    pub fast_path: u64,
+    /// Outputs for which a slot was, or is to be, allocated.
+    pub slow_path: u64,
+}
+
+/// How many requests there are and were.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Requests under way and queued.
+    pub active: usize,
+    /// Requests that finished.
+    pub finished: u64,
+    /// Requests that the service cancelled.
+    pub cancelled: u64,
+    /// Requests that failed as a worker had nothing for the next.
+    pub nothing_staged: u64,
+    /// Requests that failed with a worker.
+    pub role_failed: u64,
+    /// Requests that took too long.
+    pub timed_out: u64,
+    /// Requests that failed with the restart of a worker.
+    pub worker_restarted: u64,
+    /// Attempts that were followed by another.
+    pub retried: u64,
+}
+
+impl Coordinator {
+    /// Returns how busy the workers of a role are; `None` if the pipeline has no such role.
+    ///
+    /// Costs a few additions for each of its workers.
+    #[must_use]
+    pub fn role_statistics(&self, role: Role) -> Option<RoleStatistics> {
+        let stage = self.stages.iter().find(|stage| stage.role == role)?;
+        let count = |count: fn(&super::slots::Slots) -> usize| stage.slots().map(count).sum();
+        let free_places = stage.places.total_free();
+        Some(RoleStatistics {
+            workers: stage.workers(),
+            registered: stage.registered(),
+            queued: stage.waiting,
+            running: stage.places.total().saturating_sub(free_places),
+            free_places,
+            free_slots: count(super::slots::Slots::free),
+            lent_slots: count(super::slots::Slots::lent),
+            quarantined_slots: count(super::slots::Slots::quarantined),
+            fast_path: stage.fast,
+            slow_path: stage.slow,
+        })
+    }
+
+    /// Returns how many requests there are and were.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let failed = |kind: FailureKind| self.failed.get(kind.index()).copied().unwrap_or(0);
+        let role = Role::Decoder;
+        Statistics {
+            active: self.clients.len(),
+            finished: self.finished,
+            cancelled: failed(FailureKind::Cancelled),
+            nothing_staged: failed(FailureKind::NothingStaged { role }),
+            role_failed: failed(FailureKind::RoleFailed { role }),
+            timed_out: failed(FailureKind::TimedOut {
+                after: self.settings.timeout,
+            }),
+            worker_restarted: failed(FailureKind::WorkerRestarted { role, worker: 0 }),
+            retried: self.retried,
+        }
+    }
+}

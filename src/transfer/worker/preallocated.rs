@@ -1,0 +1,181 @@
+//! Slots that the head node may give away unasked.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::error::ProtocolError;
+use super::outbox::to_u64;
+use super::settings::{Settings, Site};
+use crate::transfer::RequestId;
+use crate::transfer::message::PreallocatedSlot;
+use crate::transfer::pool::{Landing, PoolError, Slot};
+
+/// The preallocated slots of a receiver, and who has them.
+///
+/// Their numbers are `first`, `first + 1` and so on. `first` comes of what is another in each
+/// life of the worker, so that a message about a slot of the life before names none of them.
+#[derive(Debug)]
+pub(super) struct Preallocated {
+    first: u64,
+    slots: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    offset: usize,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// A writer was still there when it was said to be filled. Once it is done the slot is
+    /// opened again, and the request failed; or the slot is given up at the deadline.
+    Draining {
+        landing: Landing,
+        request: RequestId,
+        deadline: Option<Duration>,
+    },
+    /// It never came back.
+    Lost,
+    Open(Landing),
+    /// A request has it.
+    Out,
+}
+
+impl Preallocated {
+    /// Takes as many slots of the pool as `settings` say.
+    pub(super) fn new(site: &Site, settings: &Settings) -> Result<Self, PoolError> {
+        let (count, len) = settings.preallocated();
+        let mut slots = Vec::new();
+        for _ in 0..count {
+            let landing = site.pool().allocate(len)?.open();
+            let offset = landing.offset();
+            let state = State::Open(landing);
+            slots.push(Place { offset, state });
+        }
+        // 48 bits, so that every reader of JSON takes the number for an integer.
+        let first = u64::from(hash(site)) << 16;
+        Ok(Self { first, slots })
+    }
+
+    /// What the registration says of them.
+    pub(super) fn listed(&self, site: &Site) -> Box<[PreallocatedSlot]> {
+        let slots = (self.first..).zip(&self.slots);
+        let listed = slots.filter_map(|(id, place)| {
+            let State::Open(landing) = &place.state else {
+                return None;
+            };
+            let offset = to_u64(landing.offset());
+            let address = site.pool_ptr().saturating_add(offset);
+            let len = to_u64(landing.len());
+            Some(PreallocatedSlot::new(offset, len, id, address))
+        });
+        listed.collect()
+    }
+
+    /// Finds the open slot of this number at this place; returns its index and its length.
+    pub(super) fn find(&self, slot_id: u64, offset: u64) -> Result<(usize, usize), ProtocolError> {
+        let unknown = ProtocolError::SlotUnknown { slot_id };
+        let index = slot_id.checked_sub(self.first).ok_or(unknown)?;
+        let index = usize::try_from(index).map_err(|_| unknown)?;
+        let place = self.slots.get(index).ok_or(unknown)?;
+        if to_u64(place.offset) != offset {
+            return Err(ProtocolError::WrongOffset {
+                expected: place.offset,
+                found: offset,
+            });
+        }
+        match &place.state {
+            State::Open(landing) => Ok((index, landing.len())),
+            State::Lost => Err(unknown),
+            State::Draining { .. } | State::Out => Err(ProtocolError::SlotInUse { slot_id }),
+        }
+    }
+
+    /// Closes an open slot for a request. If somebody writes to it, it drains, and
+    /// [`poll_drained`](Self::poll_drained) gives the request back.
+    pub(super) fn close(
+        &mut self,
+        index: usize,
+        request: impl FnOnce() -> RequestId,
+        deadline: Option<Duration>,
+    ) -> Option<Slot> {
+        let place = self.slots.get_mut(index)?;
+        let State::Open(landing) = core::mem::replace(&mut place.state, State::Out) else {
+            return None;
+        };
+        match landing.close() {
+            Ok(slot) => Some(slot),
+            Err(busy) => {
+                place.state = State::Draining {
+                    landing: busy.into_landing(),
+                    request: request(),
+                    deadline,
+                };
+                None
+            }
+        }
+    }
+
+    /// Opens a slot again that came back, or gives it up if it did not.
+    pub(super) fn reopen(&mut self, index: usize, slot: Option<Slot>) {
+        if let Some(place) = self.slots.get_mut(index) {
+            place.state = slot.map_or(State::Lost, |slot| State::Open(slot.open()));
+        }
+    }
+
+    /// A request that failed as its slot drained, which is done now.
+    pub(super) fn poll_drained(&mut self, now: Duration) -> Option<RequestId> {
+        self.slots.iter_mut().find_map(|place| place.drain(now))
+    }
+
+    /// Whether a slot has to be asked after.
+    pub(super) fn is_draining(&self) -> bool {
+        let mut slots = self.slots.iter();
+        slots.any(|place| matches!(place.state, State::Draining { .. }))
+    }
+}
+
+impl Place {
+    fn drain(&mut self, now: Duration) -> Option<RequestId> {
+        if !matches!(self.state, State::Draining { .. }) {
+            return None;
+        }
+        let state = core::mem::replace(&mut self.state, State::Lost);
+        let State::Draining {
+            landing,
+            request,
+            deadline,
+        } = state
+        else {
+            return None;
+        };
+        match landing.close() {
+            Ok(slot) => self.state = State::Open(slot.open()),
+            // Dropped, it is freed when its writer is done, if ever.
+            Err(_) if deadline.is_some_and(|deadline| deadline <= now) => {}
+            Err(busy) => {
+                self.state = State::Draining {
+                    landing: busy.into_landing(),
+                    request,
+                    deadline,
+                };
+                return None;
+            }
+        }
+        Some(request)
+    }
+}
+
+/// FNV-1a, which is the same in each build.
+fn hash(site: &Site) -> u32 {
+    let pool_ptr = site.pool_ptr().to_le_bytes();
+    let generation = site.generation().to_le_bytes();
+    let bytes = site.session_id().bytes().chain(pool_ptr);
+    bytes
+        .chain(generation)
+        .fold(0x811c_9dc5, |hash: u32, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        })
+}

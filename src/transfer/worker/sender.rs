@@ -1,0 +1,505 @@
+//! The sending half of a worker: outputs that wait to be fetched, and are pushed.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use super::error::{CallError, ProtocolError, Step};
+use super::half::{ABORTED, End, Half};
+use super::job::{Ending, Event, Input, Job};
+use super::outbox::Outgoing;
+use super::output::Output;
+use super::receiver::Released;
+use super::requests::check_len;
+
+use super::settings::{Settings, Site};
+use super::text::Text;
+use crate::json::Str;
+use crate::message::{MessageKind, ScalarFields, classify};
+use crate::transfer::message::Push;
+use crate::transfer::pool::Slot;
+use crate::transfer::{Control, RequestId, Role};
+
+/// The sending half of a worker.
+///
+/// All there is to an encoder. The states, and what each message does in each of them, are
+/// in the [module's docs](super#the-sender).
+#[derive(Debug)]
+pub struct Sender {
+    half: Half<State, Destination>,
+    /// Those that are [`Queued`](State::Queued), and some that no longer are.
+    pushes: VecDeque<Job>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The local worker has it.
+    Working,
+    /// It is announced.
+    Staged { slot: Option<Slot>, used: usize },
+    /// It is to be pushed, by a driver that was not yet told.
+    Queued {
+        slot: Slot,
+        used: usize,
+        to: Destination,
+    },
+    /// The driver has the slot.
+    Pushing { used: usize, to: Destination },
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Destination {
+    session_id: Arc<str>,
+    address: u64,
+}
+
+impl Destination {
+    fn is(&self, push: &Push<'_>) -> bool {
+        push.dest_session_id == *self.session_id && push.dest_addr == self.address
+    }
+}
+
+/// Bytes to be pushed over the data plane.
+///
+/// Push them, and give the slot back with what came of it by `handle_pushed`, whatever it
+/// was: the head node waits for the answer.
+#[derive(Debug)]
+#[non_exhaustive]
+#[must_use = "the head node waits for what comes of it"]
+pub struct PushOrder {
+    /// The job whose output it is.
+    pub job: Job,
+    /// The session to push to.
+    pub session_id: Arc<str>,
+    /// The address of the first byte there.
+    pub address: u64,
+    /// The slot to push from.
+    pub slot: Slot,
+    /// How many bytes of it, from its start.
+    pub len: usize,
+}
+
+impl Sender {
+    /// A sender that registers with `role`, any but the decoder.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::NotOfRole`].
+    pub fn new(role: Role, site: Site, settings: Settings) -> Result<Self, CallError> {
+        if role.is_last() {
+            return Err(CallError::NotOfRole { role });
+        }
+        let mut sender = Self::silent(role, Arc::new(site), settings);
+        sender.half.outbox.register(Box::default());
+        Ok(sender)
+    }
+
+    /// One that does not register: half of an instance that does.
+    pub(super) const fn silent(role: Role, site: Arc<Site>, settings: Settings) -> Self {
+        Self {
+            half: Half::new(role, site, settings),
+            pushes: VecDeque::new(),
+        }
+    }
+
+    /// Handles a control message of the head node.
+    ///
+    /// # Errors
+    ///
+    /// As the [table](super#the-sender) says; then no other request has changed.
+    pub fn handle(&mut self, message: &Control<'_>, now: Duration) -> Result<(), ProtocolError> {
+        self.half.advance(now);
+        match message {
+            Control::Push(push) => self.handle_push(push),
+            Control::Alloc(_) | Control::Ready(_) => {
+                let role = self.half.role;
+                Err(ProtocolError::NotOfRole { role })
+            }
+            Control::RegisterAck(_) => Ok(()),
+            Control::Unknown(unknown) => {
+                if let Some(abort) = unknown.abort() {
+                    self.handle_abort(abort.request_id);
+                }
+                Ok(())
+            }
+            _ => Err(ProtocolError::NotForWorker),
+        }
+    }
+
+    /// Handles the frames of a message of the head node, be it control or work.
+    ///
+    /// # Errors
+    ///
+    /// As [`handle`](Self::handle), and [`ProtocolError::Invalid`].
+    pub fn handle_frames<'f, F: AsRef<[u8]>>(
+        &mut self,
+        frames: &'f [F],
+        now: Duration,
+    ) -> Result<Input<'f>, ProtocolError> {
+        self.half.advance(now);
+        match classify(frames) {
+            MessageKind::Control { payload } => {
+                let options = *self.half.settings.options();
+                let message = Control::decode_with(payload, &options);
+                let message = message.map_err(ProtocolError::Invalid)?;
+                self.handle(&message, now)?;
+                Ok(Input::Control)
+            }
+            _ if self.half.role.is_first() => self.handle_work(frames),
+            MessageKind::Tensors => Ok(Input::Tensors),
+            MessageKind::Other => {
+                let role = self.half.role;
+                Err(ProtocolError::NotOfRole { role })
+            }
+        }
+    }
+
+    /// `[request_id, payload]`, and what is between them in messages of a later time.
+    fn handle_work<'f, F: AsRef<[u8]>>(
+        &mut self,
+        frames: &'f [F],
+    ) -> Result<Input<'f>, ProtocolError> {
+        let [id, .., payload] = frames else {
+            return Err(ProtocolError::NoText);
+        };
+        let id = core::str::from_utf8(id.as_ref()).map_err(|_| ProtocolError::NoText)?;
+        let job = self.begin(Str::from(id))?;
+        let payload = payload.as_ref();
+        Ok(Input::Work { job, payload })
+    }
+
+    fn begin(&mut self, id: Str<'_>) -> Result<Job, ProtocolError> {
+        match self.half.requests.get(&id) {
+            Some(State::Working) => {
+                let step = Step::Working;
+                return Err(ProtocolError::Duplicate { step });
+            }
+            // The head node has given the life before up, or it would not begin another.
+            Some(_) => self.supersede(id),
+            None => {
+                if let Err(error) = self.half.requests.admit(id) {
+                    let form = self.half.form();
+                    return Err(self.half.refuse(id, error, form));
+                }
+            }
+        }
+        let deadline = self.half.after(self.half.settings.work_timeout());
+        Ok(self
+            .half
+            .requests
+            .begin(id.into(), State::Working, deadline))
+    }
+
+    fn supersede(&mut self, id: Str<'_>) {
+        if let Some((job, _)) = self.half.requests.remove(&id) {
+            self.half.over(job, Ending::Superseded);
+        }
+    }
+
+    fn handle_push(&mut self, push: &Push<'_>) -> Result<(), ProtocolError> {
+        let id = push.request_id;
+        let used = match self.half.requests.get(&id) {
+            Some(State::Staged { used, .. }) => *used,
+            Some(State::Queued { to, .. } | State::Pushing { to, .. }) => {
+                let step = Step::Pushing;
+                if to.is(push) {
+                    return Err(ProtocolError::Duplicate { step });
+                }
+                return Err(ProtocolError::Unexpected { step });
+            }
+            Some(State::Working) => {
+                let step = Step::Working;
+                return Err(ProtocolError::Unexpected { step });
+            }
+            None => return self.refuse_push(push),
+        };
+        let session_id = match session_of(push) {
+            Ok(session_id) => session_id,
+            Err(error) => return self.end_refused(id, error),
+        };
+        let transfer_size = push.transfer_size;
+        if usize::try_from(transfer_size).is_ok_and(|size| size < used) {
+            let needed = used;
+            let error = ProtocolError::Truncated {
+                needed,
+                transfer_size,
+            };
+            return self.end_refused(id, error);
+        }
+        let Some((job, State::Staged { slot, used })) = self.half.requests.remove(&id) else {
+            return Ok(());
+        };
+        let address = push.dest_addr;
+        let to = Destination {
+            session_id,
+            address,
+        };
+        match slot {
+            Some(slot) if used > 0 => {
+                let state = State::Queued { slot, used, to };
+                self.half.requests.resume(&job, state, None);
+                self.queue(job);
+            }
+            // There is nothing to move.
+            _ => self.end_pushed(job, to, 0),
+        }
+        Ok(())
+    }
+
+    /// A push of nothing that is under way.
+    fn refuse_push(&mut self, push: &Push<'_>) -> Result<(), ProtocolError> {
+        let id = push.request_id;
+        let step = match self.half.requests.ended(&id) {
+            Some(End::Pushed(to)) if to.is(push) => {
+                let step = Step::Ended;
+                return Err(ProtocolError::Duplicate { step });
+            }
+            Some(End::Answered) => {
+                let step = Step::Ended;
+                return Err(ProtocolError::Unexpected { step });
+            }
+            Some(End::Pushed(_) | End::Unasked) => Step::Ended,
+            None => Step::Unknown,
+        };
+        check_len(id, RequestId::MAX_LEN)?;
+        let form = self.half.form();
+        Err(self
+            .half
+            .refuse(id, ProtocolError::Unexpected { step }, form))
+    }
+
+    /// Ends a staged request whose push would leave garbage.
+    fn end_refused(&mut self, id: Str<'_>, error: ProtocolError) -> Result<(), ProtocolError> {
+        if let Some(job) = self.half.requests.job(&id) {
+            self.fail_job(&job, error.to_string());
+            self.half.over(job, Ending::PushFailed);
+        }
+        Err(error)
+    }
+
+    fn end_pushed(&mut self, job: Job, to: Destination, bytes: usize) {
+        self.half.requests.end(&job, End::Pushed(to));
+        self.half.outbox.pushed(job.request().clone());
+        self.half.over(job, Ending::Pushed { bytes });
+    }
+
+    fn fail_job(&mut self, job: &Job, text: impl Into<Cow<'static, str>>) {
+        let form = self.half.form();
+        self.half.fail(job, text, form);
+    }
+
+    fn queue(&mut self, job: Job) {
+        if self.pushes.len() > self.half.requests.limit().saturating_mul(2) {
+            let requests = &self.half.requests;
+            self.pushes
+                .retain(|job| matches!(requests.of(job), Some(State::Queued { .. })));
+        }
+        self.pushes.push_back(job);
+    }
+
+    pub(super) fn handle_abort(&mut self, id: Str<'_>) {
+        let Some(job) = self.half.requests.job(&id) else {
+            return;
+        };
+        match self.half.requests.get(&id) {
+            Some(State::Working | State::Queued { .. }) => self.fail_job(&job, ABORTED),
+            Some(State::Staged { .. }) => {
+                self.half.requests.remove(&id);
+                self.half.requests.end(&job, End::Unasked);
+            }
+            // Too late: it ends with its push, and is answered then.
+            Some(State::Pushing { .. }) | None => return,
+        }
+        self.half.over(job, Ending::Aborted);
+    }
+
+    /// Handles what came of a push: `Ok` if so many bytes are in their places.
+    ///
+    /// The slot is freed. Of a job that is over meanwhile nobody is told.
+    pub fn handle_pushed<E: fmt::Display>(
+        &mut self,
+        job: &Job,
+        slot: Slot,
+        result: Result<u64, E>,
+        now: Duration,
+    ) {
+        self.half.advance(now);
+        // Before anybody is told that there is room.
+        drop(slot);
+        let Some(State::Pushing { used, to }) = self.half.requests.of(job) else {
+            return;
+        };
+        let (used, to) = (*used, to.clone());
+        let text = match result {
+            Ok(bytes) if usize::try_from(bytes).is_ok_and(|bytes| bytes < used) => {
+                format!("push failed: {bytes} of {used} bytes moved")
+            }
+            Ok(_) => {
+                self.half.requests.remove(job.request());
+                self.end_pushed(job.clone(), to, used);
+                return;
+            }
+            Err(error) => format!("push failed: {error}"),
+        };
+        self.fail_job(job, text);
+        self.half.over(job.clone(), Ending::PushFailed);
+    }
+
+    /// Ends what has waited for too long.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.half.advance(now);
+        while let Some(job) = self.half.requests.due(self.half.now) {
+            let text = match self.half.requests.of(&job) {
+                Some(State::Staged { .. }) => "the output was not fetched in time",
+                _ => "the worker took too long",
+            };
+            self.fail_job(&job, text);
+            self.half.over(job, Ending::Expired);
+        }
+    }
+
+    /// Announces the output of a job to the head node: it stays in its slot until it is fetched.
+    ///
+    /// What becomes of it comes as an [`Event::Over`]. The scalars go on to the
+    /// next role, but for `_prealloc_slot_id`, which is the head node's.
+    ///
+    /// # Errors
+    ///
+    /// The output, and [`CallError::Over`], [`CallError::Staged`] or [`CallError::Scalars`].
+    pub fn stage<S: ScalarFields + ?Sized>(
+        &mut self,
+        job: &Job,
+        output: Output,
+        scalars: &S,
+        now: Duration,
+    ) -> Result<(), (Output, CallError)> {
+        self.half.advance(now);
+        let error = match self.half.requests.of(job) {
+            Some(State::Working) => match Text::from_scalars(scalars) {
+                Ok(scalars) => {
+                    self.announce(job, output, scalars);
+                    return Ok(());
+                }
+                Err(error) => CallError::Scalars(error),
+            },
+            Some(_) => CallError::Staged,
+            None => CallError::Over,
+        };
+        Err((output, error))
+    }
+
+    /// Stages the output of a job of the receiving half.
+    pub(super) fn adopt(&mut self, released: Released, now: Duration) {
+        self.half.advance(now);
+        let Released {
+            job,
+            output,
+            scalars,
+        } = released;
+        self.supersede(job.request().text());
+        self.announce(&job, output, scalars);
+    }
+
+    fn announce(&mut self, job: &Job, output: Output, scalars: Text) {
+        let request = job.request().clone();
+        let (slot, used) = self.half.outbox.staged(request, output, scalars);
+        let deadline = self.half.after(self.half.settings.stage_timeout());
+        let state = State::Staged { slot, used };
+        self.half.requests.resume(job, state, deadline);
+    }
+
+    /// Ends a job with an error, which the client gets to read: the worker failed, or its output is withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Over`], or [`CallError::Pushing`] if the output is on its way.
+    pub fn fail(&mut self, job: &Job, text: &str, now: Duration) -> Result<(), CallError> {
+        self.half.advance(now);
+        match self.half.requests.of(job) {
+            None => return Err(CallError::Over),
+            Some(State::Pushing { .. }) => return Err(CallError::Pushing),
+            Some(_) => self.fail_job(job, String::from(text)),
+        }
+        Ok(())
+    }
+
+    /// Writes the next message for the head node into `buffer`, and says what it is.
+    pub fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Outgoing> {
+        self.half.poll_transmit(buffer)
+    }
+
+    /// Returns the next push to begin.
+    pub fn poll_push(&mut self) -> Option<PushOrder> {
+        loop {
+            let job = self.pushes.pop_front()?;
+            if !matches!(self.half.requests.of(&job), Some(State::Queued { .. })) {
+                continue;
+            }
+            let removed = self.half.requests.remove(job.request());
+            let Some((job, State::Queued { slot, used, to })) = removed else {
+                continue;
+            };
+            let order = PushOrder {
+                job: job.clone(),
+                session_id: Arc::clone(&to.session_id),
+                address: to.address,
+                slot,
+                len: used,
+            };
+            let state = State::Pushing { used, to };
+            self.half.requests.resume(&job, state, None);
+            return Some(order);
+        }
+    }
+
+    /// Returns the next thing that the local worker wants to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.half.events.pop_front()
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called, if nothing comes before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        self.half.requests.next_deadline()
+    }
+
+    /// Returns how far a request is.
+    #[must_use]
+    pub fn step(&self, request: Str<'_>) -> Step {
+        match self.half.requests.get(&request) {
+            Some(State::Working) => Step::Working,
+            Some(State::Staged { .. }) => Step::Staged,
+            Some(State::Queued { .. } | State::Pushing { .. }) => Step::Pushing,
+            None => self.half.end_step(request),
+        }
+    }
+
+    /// Returns how many requests are under way.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.half.requests.len()
+    }
+
+    /// Returns whether no request is under way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn has(&self, job: &Job) -> bool {
+        self.half.requests.of(job).is_some()
+    }
+}
+
+/// The session of a push, kept until it is done.
+fn session_of(push: &Push<'_>) -> Result<Arc<str>, ProtocolError> {
+    check_len(push.dest_session_id, RequestId::MAX_LEN)?;
+    let text = push.dest_session_id.to_cow();
+    text.map(Arc::from).map_err(|_| ProtocolError::NoText)
+}
