@@ -471,6 +471,18 @@ fn pools() -> Vec<(&'static str, String, Vec<u8>)> {
             "split-and-merge",
             pool(1, 64, &[(3, 64), (take, 1), (give, 0), (3, 64), (3, 64)]),
         ),
+        (
+            "quarantine",
+            pool(
+                9,
+                16,
+                &[
+                    &fill[..8],
+                    &[(8, 3), (8, 0), (8, 5), (6, 6), (9, 1), (9, 0)],
+                ]
+                .concat(),
+            ),
+        ),
     ]
     .map(|(name, data)| ("pool", name.to_string(), data))
     .into()

@@ -3,6 +3,7 @@
 use core::borrow::Borrow;
 use core::fmt;
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{ErrorKind, Region, Slot};
@@ -88,8 +89,7 @@ impl Region {
         let mut slot = slot.map_err(|error| StoreError::Plane(error.into()))?;
         let bytes = self.bytes_mut(&mut slot).map_err(StoreError::Plane)?;
         plan.store(bytes).map_err(StoreError::Encode)?;
-        let mut manifest = Vec::new();
-        manifest.resize(plan.encoded_len(), 0);
+        let mut manifest = vec![0; plan.encoded_len()];
         plan.encode_into(&mut manifest)
             .map_err(StoreError::Encode)?;
         Ok(Stored {
