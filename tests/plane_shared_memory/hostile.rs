@@ -184,19 +184,19 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
             Err(kind) => format!("{kind:?}"),
         };
         *told.entry(kind).or_insert(0) += 1;
-        if landings.len() > 3 || round % 5 == 0 {
-            if let Some(landing) = landings.pop() {
-                let place = (landing.offset(), landing.len());
-                match landing.close() {
-                    Ok(slot) => {
-                        assert_eq!((slot.offset(), slot.len()), place);
-                        assert_eq!(theirs.bytes(&slot).unwrap().len(), place.1);
-                        closed += 1;
-                    }
-                    // Looked at while it changed.
-                    Err(_) => busy += 1,
-                }
+        let is_time = landings.len() > 3 || round % 5 == 0;
+        let Some(landing) = landings.pop_if(|_| is_time) else {
+            continue;
+        };
+        let place = (landing.offset(), landing.len());
+        match landing.close() {
+            Ok(slot) => {
+                assert_eq!((slot.offset(), slot.len()), place);
+                assert_eq!(theirs.bytes(&slot).unwrap().len(), place.1);
+                closed += 1;
             }
+            // Looked at while it changed.
+            Err(_) => busy += 1,
         }
     }
     scribbler.kill();
