@@ -208,7 +208,9 @@ fn a_sweep_spares_the_living_and_the_files_of_others() {
                     let region = register(&mut plane, MIB);
                     let theirs = register(&mut peer, MIB);
                     let landing = theirs.pool().allocate(1).unwrap().open();
-                    let pushed = push(&mut plane, &region, (seed, 8), peer.session_id(), 1 << 44);
+                    // Not always pool 1: what a sweep was faster to lock is made again.
+                    let address = theirs.base();
+                    let pushed = push(&mut plane, &region, (seed, 8), peer.session_id(), address);
                     assert_eq!(pushed, Ok(8), "round {round}");
                     landing.close().unwrap();
                 }
