@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use tensorwire::transfer::Role;
 
@@ -104,10 +103,7 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
     })?;
 
     progress.show("waiting for the last slots");
-    let deadline = Instant::now() + 2 * load::QUARANTINE;
-    while slots_away(&head, roles) > 0 && Instant::now() < deadline {
-        head.turn(Duration::from_millis(20), |_, _| Ok(()))?;
-    }
+    load::settle(&mut head)?;
     let not_back = slots_away(&head, roles);
     for worker in workers {
         let role = worker.process.role();

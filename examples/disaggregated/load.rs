@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// How long a slot is kept away to which a killed worker may have been writing: on one host
 /// a push is over sooner.
-pub(crate) const QUARANTINE: Duration = Duration::from_secs(2);
+const QUARANTINE: Duration = Duration::from_millis(500);
 
 /// How long the workers may take until all have registered.
 const REGISTRATION: Duration = Duration::from_secs(60);
@@ -76,6 +76,15 @@ pub(crate) fn await_workers(head: &mut HeadNode, workers: usize) -> Result<()> {
             registered += usize::from(matches!(event, Event::Registered { again: false, .. }));
             Ok(())
         })?;
+    }
+    Ok(())
+}
+
+/// Waits until the head node has nothing under way: no slot is out any more, of any request.
+pub(crate) fn settle(head: &mut HeadNode) -> Result<()> {
+    let deadline = Instant::now() + 4 * QUARANTINE;
+    while head.coordinator().poll_timeout().is_some() && Instant::now() < deadline {
+        head.turn(TICK, |_, _| Ok(()))?;
     }
     Ok(())
 }

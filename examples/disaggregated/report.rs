@@ -93,60 +93,49 @@ impl Report {
         let mut report = Self::of_head(load, passed);
         report.killed = killed;
         report.steps.clear();
-        let roles: Vec<_> = told
-            .iter()
-            .map(|(role, told)| Of::new(*role, told))
-            .collect();
-        // Where a request comes from: when it left there, by the id that it has on the wire.
-        let mut from = (
-            "head node",
-            sent.iter().map(|(id, ns)| (id.as_str(), *ns)).collect(),
-        );
-        let mut moved = None;
-        for role in &roles {
-            let came = role.steps.iter().filter(|step| !step.failed);
-            let way = came.clone().filter_map(|step| {
-                let left: &BTreeMap<&str, u64> = &from.1;
-                let left = left.get(step.request.as_str())?;
-                Some(step.came_ns.saturating_sub(*left))
-            });
-            let name = format!("{} > {}", from.0, role.role);
-            report.steps.push(Row::new(
-                name,
-                way,
-                moved.take().map(|moved| role.moved(moved)),
-            ));
-            let work = came
-                .clone()
-                .map(|step| step.done_ns.saturating_sub(step.came_ns));
-            report
-                .steps
-                .push(Row::new(role.role.to_string(), work, None));
-            moved = Some(&role.moved);
-            // A role that a request passes by is not where it comes from.
-            if role.role == Role::ImageEncoder {
-                from.1
-                    .extend(came.map(|step| (step.request.as_str(), step.done_ns)));
+        // Where each request is, by the id that it has on the wire: since when, and how it left.
+        let mut from = "head node";
+        let mut at: BTreeMap<&str, Left<'_>> = BTreeMap::new();
+        at.extend(sent.iter().map(|(id, ns)| (id.as_str(), Left::at(*ns))));
+        for (role, told) in &told {
+            let of = Of::new(*role, told);
+            report.add_role(from, &at, &of);
+            // Those that pass a role by are where they were.
+            if *role != Role::ImageEncoder {
+                at.clear();
+                from = role.name();
             } else {
-                from = (
-                    role.role.name(),
-                    came.map(|step| (step.request.as_str(), step.done_ns))
-                        .collect(),
-                );
+                from = "encoders";
             }
-            report.workers.push(role.row());
+            at.extend(of.left());
         }
         let back = ended.iter().filter_map(|(id, ns)| {
-            let left = from.1.get(id.as_str())?;
-            Some(ns.saturating_sub(*left))
+            let left = at.get(id.as_str())?;
+            Some(ns.saturating_sub(left.done_ns))
         });
-        report
-            .steps
-            .push(Row::new(format!("{} > head node", from.0), back, None));
+        let name = format!("{from} > head node");
+        report.steps.push(Row::new(name, back, None));
         report.add_requests(&sent, &ended);
         report.add_leaks(&slots);
         report.ok = report.faults.is_empty();
         report
+    }
+
+    /// The way to a role, and what it does there.
+    fn add_role(&mut self, from: &str, at: &BTreeMap<&str, Left<'_>>, of: &Of<'_>) {
+        let came = of.steps.iter().filter(|step| !step.failed);
+        let came = came.filter_map(|step| Some((step, at.get(step.request.as_str())?)));
+        let way = came
+            .clone()
+            .map(|(step, left)| step.came_ns.saturating_sub(left.done_ns));
+        let moved = came.clone().filter_map(|(_, left)| left.moved);
+        let slots = of.steps.iter().filter_map(|step| step.preallocated);
+        let moved = MovedRow::new(moved, slots);
+        let name = format!("{from} > {}", of.role);
+        self.steps.push(Row::new(name, way, moved));
+        let work = came.map(|(step, _)| step.done_ns.saturating_sub(step.came_ns));
+        self.steps.push(Row::new(of.role.to_string(), work, None));
+        self.workers.push(of.row());
     }
 
     fn add_requests(&mut self, sent: &BTreeMap<String, u64>, ended: &BTreeMap<String, u64>) {
@@ -307,20 +296,21 @@ impl<'a> Of<'a> {
         of
     }
 
-    /// What the role before moved, as it came here.
-    fn moved(&self, moved: &[&Moved]) -> MovedRow {
-        let bytes: u64 = moved.iter().map(|moved| moved.bytes).sum();
-        let copied: u64 = moved.iter().map(|moved| moved.copied_bytes).sum();
-        let came = |fast| {
-            let steps = self.steps.iter();
-            steps.filter(|step| step.preallocated == Some(fast)).count()
-        };
-        MovedRow {
-            bytes,
-            copies_per_byte: copied as f64 / bytes.max(1) as f64,
-            fast_path: came(true),
-            slow_path: came(false),
-        }
+    /// When each request was through here, and how it went on.
+    fn left(&self) -> impl Iterator<Item = (&'a str, Left<'a>)> {
+        let moved = self
+            .moved
+            .iter()
+            .map(|&moved| (moved.request.as_str(), moved));
+        let moved: BTreeMap<_, _> = moved.collect();
+        self.steps.iter().map(move |&step| {
+            let request = step.request.as_str();
+            let left = Left {
+                done_ns: step.done_ns,
+                moved: moved.get(request).copied(),
+            };
+            (request, left)
+        })
     }
 
     fn row(&self) -> WorkerRow {
@@ -334,6 +324,41 @@ impl<'a> Of<'a> {
             held_bytes: sum(|end| end.held_bytes),
             leaked_bytes: sum(|end| end.leaked_bytes),
         }
+    }
+}
+
+/// When a request was through with a role.
+struct Left<'a> {
+    done_ns: u64,
+    /// What was moved to the next one.
+    moved: Option<&'a Moved>,
+}
+
+impl Left<'_> {
+    const fn at(done_ns: u64) -> Self {
+        Self {
+            done_ns,
+            moved: None,
+        }
+    }
+}
+
+impl MovedRow {
+    /// `slots` says of each slot that came whether it was a preallocated one; `None` if none came.
+    fn new<'a>(
+        moved: impl Iterator<Item = &'a Moved>,
+        slots: impl Iterator<Item = bool> + Clone,
+    ) -> Option<Self> {
+        let (bytes, copied) = moved.fold((0, 0), |(bytes, copied), moved| {
+            (bytes + moved.bytes, copied + moved.copied_bytes)
+        });
+        let row = Self {
+            bytes,
+            copies_per_byte: copied as f64 / bytes.max(1) as f64,
+            fast_path: slots.clone().filter(|&preallocated| preallocated).count(),
+            slow_path: slots.filter(|&preallocated| !preallocated).count(),
+        };
+        (row.fast_path + row.slow_path > 0).then_some(row)
     }
 }
 

@@ -47,6 +47,9 @@ const WAKE: &str = "inproc://wake";
 /// How long the last messages may take to leave.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How long requests that are under way may take to end, once the worker is told to.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Runs a worker until it is told to end.
 pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
     let role = options.role;
@@ -84,8 +87,9 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
     let start = Instant::now();
     let mut message = zmq::Message::default();
     let mut buffer = Vec::new();
+    let mut grace = None;
     writeln!(stdout(), "READY {endpoint}")?;
-    while !stopped.load(Ordering::Relaxed) {
+    loop {
         // What the machine has to say and to move; nothing that can be said waits for a push.
         loop {
             while let Some(outgoing) = instance.poll_transmit(&mut buffer) {
@@ -112,8 +116,16 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
             }
         }
 
+        // Told to end, it ends when it has nothing under way, and after a while anyway.
+        if stopped.load(Ordering::Relaxed) {
+            let end = *grace.get_or_insert(start.elapsed() + GRACE);
+            if instance.is_empty() || start.elapsed() >= end {
+                break;
+            }
+        }
         // Until a message comes, or something is due.
-        let wait = match instance.poll_timeout() {
+        let due = instance.poll_timeout().into_iter().chain(grace).min();
+        let wait = match due {
             Some(due) => Wait::UpTo(due.saturating_sub(start.elapsed())),
             None => Wait::Forever,
         };
