@@ -1,10 +1,9 @@
 //! The thread that computes: one task after the other, while the loop goes on with messages.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use tensorwire::json::Value;
-use tensorwire::plane::Region;
+use tensorwire::plane::{Region, WeakRegion};
 use tensorwire::transfer::Role;
 use tensorwire::transfer::manifest::Decoder;
 use tensorwire::transfer::worker::{Job, Received};
@@ -31,7 +30,8 @@ pub(crate) struct Done {
 pub(crate) struct Computer {
     role: Role,
     work: Box<dyn Work>,
-    region: Arc<Region>,
+    /// The loop's: when it ends, however it does, its memory goes.
+    region: WeakRegion,
     decoder: Decoder,
     /// The loop's socket, which wakes it.
     wake: zmq::Socket<zmq::Push>,
@@ -41,7 +41,7 @@ impl Computer {
     pub(crate) fn new(
         role: Role,
         work: Box<dyn Work>,
-        region: Arc<Region>,
+        region: WeakRegion,
         wake: zmq::Socket<zmq::Push>,
     ) -> Self {
         Self {
@@ -56,14 +56,17 @@ impl Computer {
     /// Does what there is to do, until there are to be no more tasks.
     pub(crate) fn run(mut self, tasks: &Receiver<Task>, done: &Sender<Done>) {
         for task in tasks {
+            let Some(region) = self.region.upgrade() else {
+                return;
+            };
             let (job, result) = match task {
                 Task::Received(received) => {
-                    let result = self.received(&received);
+                    let result = self.received(&received, &region);
                     // Given back before the answer: its slot is free for the next.
                     (received.job().clone(), result)
                 }
                 Task::Work { job, payload } => {
-                    let result = self.work(&job, &payload);
+                    let result = self.work(&job, &payload, &region);
                     (job, result)
                 }
             };
@@ -75,11 +78,11 @@ impl Computer {
         }
     }
 
-    fn received(&mut self, received: &Received) -> Result<Made> {
-        let bytes = self.region.bytes(received.slot())?;
+    fn received(&mut self, received: &Received, region: &Region) -> Result<Made> {
+        let bytes = region.bytes(received.slot())?;
         let manifest = self.decoder.decode(received.manifest(), bytes.len())?;
         let tensors: Vec<_> = manifest.attach(bytes)?.tensors().collect();
-        let output = Output::new((!self.role.is_last()).then_some(&*self.region));
+        let output = Output::new((!self.role.is_last()).then_some(region));
         compute(
             &mut *self.work,
             &Input {
@@ -92,14 +95,14 @@ impl Computer {
         )
     }
 
-    fn work(&mut self, job: &Job, payload: &[u8]) -> Result<Made> {
+    fn work(&mut self, job: &Job, payload: &[u8], region: &Region) -> Result<Made> {
         let input = Input {
             request_id: &job.request().to_string(),
             payload,
             tensors: &[],
             scalars: Value::parse(b"{}")?.as_object()?,
         };
-        compute(&mut *self.work, &input, Output::new(Some(&self.region)))
+        compute(&mut *self.work, &input, Output::new(Some(region)))
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
 
     // Slots in shared memory, and who we are to those that push into them.
     let mut plane = plane(options)?;
-    let region = Arc::new(plane.register(RegionOptions::new(options.pool_mib << 20))?);
+    let region = plane.register(RegionOptions::new(options.pool_mib << 20))?;
     let name = options.name.as_deref().unwrap_or(&endpoint);
     let pool = region.pool().clone();
     let site = Site::new(plane.session_id(), region.base(), pool.clone(), name);
@@ -69,7 +69,8 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
 
     let (tasks, to_do) = mpsc::channel();
     let (done, answers) = mpsc::channel();
-    let computer = Computer::new(role, work, region, context.push().connect(WAKE)?);
+    let wake = context.push().connect(WAKE)?;
+    let computer = Computer::new(role, work, region.downgrade(), wake);
     let computing = thread::spawn(move || computer.run(&to_do, &done));
 
     let stopped = Arc::new(AtomicBool::new(false));
@@ -149,7 +150,7 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
     }
 
     reporter.stopped(&pool);
-    // With the tasks the computer ends, and with the last of the region its memory.
+    // Without tasks the computer ends.
     drop((tasks, instance, answers));
     let ended = computing.join();
     ended.map_err(|_| "the thread that computes has panicked")?;

@@ -17,12 +17,13 @@ mod common;
 mod process;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use cluster::{Cluster, SPLIT, Setup, THREE};
-use process::{PATIENCE, python};
+use process::{Folder, PATIENCE, Worker, endpoint, example, python};
 
 #[test]
 fn requests_come_to_what_the_roles_compute() {
@@ -222,6 +223,54 @@ fn fifty_requests_at_a_time_come_to_what_the_roles_compute() {
         cluster.expect_outputs(&names("many", 50));
         let told = cluster.finish();
         assert_eq!(steps(&told, "decoder"), 50);
+    }
+}
+
+/// The other way round: our head node leads a worker that knows of the plane what its docs say.
+#[test]
+fn a_worker_in_python_moves_tensors_between_ours() {
+    let Some(python) = python() else { return };
+    for preallocated in ["3", "0"] {
+        let sockets = Folder::new(&std::env::temp_dir());
+        let segments = Folder::new(Path::new("/dev/shm"));
+        let mut workers = Vec::new();
+        let mut head = example();
+        head.args([
+            "--role",
+            "head",
+            "--json",
+            "--size",
+            "1",
+            "--requests",
+            "30",
+        ]);
+        for &role in THREE {
+            let at = |name: String| endpoint("ipc", &sockets, &name);
+            let (work, result) = (at(role.to_owned()), at(format!("{role}-result")));
+            head.args(["--work", &format!("{role}={work}")]);
+            head.args(["--result", &format!("{role}={result}")]);
+            let mut options = vec![
+                ("--work", work),
+                ("--result", result),
+                ("--segments", segments.path().display().to_string()),
+                ("--prealloc", preallocated.to_owned()),
+            ];
+            if role == "denoiser" {
+                workers.push(Worker::start_python(python, &options));
+            } else {
+                options.push(("--size", "1".to_owned()));
+                options.push(("--pool", "32".to_owned()));
+                workers.push(Worker::start(role, &options));
+            }
+        }
+        let output = head.output().unwrap();
+        let report = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{preallocated}: {report}");
+        // It has compared every byte.
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["ok"], true, "{preallocated}: {report}");
+        workers.into_iter().map(Worker::finish).for_each(drop);
+        assert!(segments.names().is_empty(), "{:?}", segments.names());
     }
 }
 

@@ -161,10 +161,29 @@ impl Worker {
         for (option, value) in options {
             command.args([option, value.as_str()]);
         }
+        Self::ready(role, command)
+    }
+
+    /// Starts one in Python, by the release's `protocol.py`.
+    pub(crate) fn start_python(python: &Python, options: &[(&str, String)]) -> Self {
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/interop/shared_memory_worker.py"
+        );
+        let mut command = Command::new(&python.interpreter);
+        command.arg(script);
+        for (option, value) in options {
+            command.args([option, value.as_str()]);
+        }
+        command.arg(python.release.join("protocol.py"));
+        Self::ready("a denoiser in Python", command)
+    }
+
+    fn ready(name: &str, mut command: Command) -> Self {
         command.stdin(Stdio::null());
-        let mut process = Process::start(role, command);
+        let mut process = Process::start(name, command);
         let line = process.line();
-        assert!(line.starts_with("READY "), "{role}: {line}");
+        assert!(line.starts_with("READY "), "{name}: {line}");
         Self {
             process,
             told: Vec::new(),
