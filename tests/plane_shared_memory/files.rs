@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tensorwire::plane::{DataPlane, ErrorKind};
 
-use crate::{Folder, MIB, push, register};
+use crate::{Folder, MIB, base, push, register};
 
 #[test]
 fn files_are_their_owners_alone_and_their_names_no_guess() {
@@ -110,8 +110,12 @@ fn what_lies_under_a_good_name_is_checked_before_it_is_used() {
     let good = folder.segment(peer.session_id(), 1);
     let len = fs::metadata(&good).unwrap().len();
     assert_eq!(len, 3 << 20);
-    let path = folder.segment(SESSION, 1);
-    let mut push_there = || push(&mut plane, &region, (1, 8), SESSION, 1 << 44);
+    // Another session whose pools have the same numbers.
+    let (head, low) = (SESSION.len() - 4, peer.session_id());
+    let session = format!("{}{}", &SESSION[..head], &low[head..]);
+    let path = folder.segment(&session, 1);
+    let address = base(&session, 1);
+    let mut push_there = || push(&mut plane, &region, (1, 8), &session, address);
 
     // The copy is good, if somebody holds it.
     let file = copy(&good, &path, len);
@@ -204,9 +208,12 @@ fn a_plane_that_has_lost_its_files_does_not_push() {
     let theirs = register(&mut peer, MIB);
     let _landing = theirs.pool().allocate(MIB).unwrap().open();
     let session = peer.session_id().to_owned();
-    assert_eq!(push(&mut plane, &region, (1, 8), &session, 1 << 44), Ok(8));
+    assert_eq!(
+        push(&mut plane, &region, (1, 8), &session, base(&session, 1)),
+        Ok(8)
+    );
     let half = &plane.session_id()["shm-1-".len()..][..16];
     fs::remove_file(folder.0.join(format!("tensorwire-1-plane-{half}"))).unwrap();
-    let pushed = push(&mut plane, &region, (1, 8), &session, 1 << 44);
+    let pushed = push(&mut plane, &region, (1, 8), &session, base(&session, 1));
     assert_eq!(pushed, Err(ErrorKind::Backend));
 }

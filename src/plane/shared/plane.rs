@@ -112,7 +112,7 @@ impl Builder {
             own: Vec::new(),
             peers: Peers::new(self.max_mapped, self.prefault),
             prefault: self.prefault,
-            number: 0,
+            number: session.numbers_from(),
             pushes: 0,
             ended: VecDeque::new(),
             copied_bytes: 0,
