@@ -16,6 +16,7 @@
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
 //! | [`pool`] | operations on a pool | offsets, errors and statistics against a plain model |
+//! | `roles` | what happens in a cluster | no slot lost, lent twice or written while read; every request ends once, with its own result |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
 //! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
@@ -27,11 +28,15 @@
 pub mod bundle;
 pub mod case;
 pub mod check;
+#[cfg(feature = "std")]
+pub mod cluster;
 pub mod decode;
 pub mod differential;
 pub mod json;
 pub mod naive;
 pub mod pool;
+#[cfg(feature = "std")]
+pub mod roles;
 pub mod roundtrip;
 pub mod scalars;
 #[cfg(feature = "serde")]
@@ -49,6 +54,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("differential", differential::run),
     ("json", json::run),
     ("pool", pool::run),
+    #[cfg(feature = "std")]
+    ("roles", roles::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]
