@@ -297,16 +297,18 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     // The bytes decide on the shape of the tree; any will do.
     let mut state: u32 = 1;
-    for length in [8, 32, 64, 128, 256, 512, 1024] {
-        let bytes = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state.to_le_bytes()[3]
-        });
-        seeds.push((
-            "scalars",
-            format!("bytes-{length}"),
-            bytes.take(length).collect(),
-        ));
+    for (target, lengths) in [
+        ("scalars", [8, 32, 64, 128, 256, 512, 1024]),
+        ("roles", [32, 96, 192, 384, 512, 768, 1280]),
+    ] {
+        for length in lengths {
+            let bytes = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state.to_le_bytes()[3]
+            });
+            let bytes = bytes.take(length).collect();
+            seeds.push((target, format!("bytes-{length}"), bytes));
+        }
     }
     seeds
 }
@@ -545,6 +547,18 @@ fn pools() -> Vec<(&'static str, String, Vec<u8>)> {
         (
             "split-and-merge",
             pool(1, 64, &[(3, 64), (take, 1), (give, 0), (3, 64), (3, 64)]),
+        ),
+        (
+            "quarantine",
+            pool(
+                9,
+                16,
+                &[
+                    &fill[..8],
+                    &[(8, 3), (8, 0), (8, 5), (6, 6), (9, 1), (9, 0)],
+                ]
+                .concat(),
+            ),
         ),
     ]
     .map(|(name, data)| ("pool", name.to_string(), data))
