@@ -1,4 +1,5 @@
-//! Decodes a message, encodes it again and puts it into a bundle, with neither `std` nor an allocator.
+//! Decodes a message, encodes it again and puts it into a bundle, answers a control message,
+//! with neither `std` nor an allocator.
 //!
 //! ```text
 //! cargo rustc --no-default-features --features _bare-metal --example bare_metal --release -- -C panic=abort -C link-arg=-lc
@@ -16,7 +17,9 @@
 )]
 
 use tensorwire::bundle::{self, Bundle};
-use tensorwire::message::{Message, Scalar, Storage, encode_into};
+use tensorwire::message::{CONTROL_MARKER, Message, Scalar, Storage, encode_into};
+use tensorwire::transfer::message::{PreallocatedSlot, Pushed, Register};
+use tensorwire::transfer::{Control, Role};
 use tensorwire::{DType, TensorView};
 
 /// As a peer in Python sends it; the floats lie at an odd address, as frames do.
@@ -90,7 +93,38 @@ fn run() -> Result<(), u8> {
     let message = step(29, Message::decode(frames, &mut storage).ok())?;
     let latents = step(30, message.tensor("latents"))?;
     let sum = step(31, latents.elements::<f32>().ok())?.sum::<f32>();
-    demand(32, sum == 10.0)
+    demand(32, sum == 10.0)?;
+
+    answer_a_control_message()
+}
+
+/// The head node says where to, the sender that it is done.
+fn answer_a_control_message() -> Result<(), u8> {
+    let push: [&[u8]; 2] = [
+        CONTROL_MARKER,
+        br#"{"msg_type":"transfer_push","request_id":"caf\u00e9","dest_session_id":"h:1","dest_addr":18446744073709551615,"transfer_size":24,"edge_id":"a->b"}"#,
+    ];
+    let control = step(33, Control::from_frames(&push).ok())?;
+    let Control::Push(order) = control else {
+        return Err(34);
+    };
+    demand(35, order.dest_addr == u64::MAX && order.transfer_size == 24)?;
+    let edge = step(36, control.extra("edge_id"))?;
+    demand(37, edge.raw() == r#""a->b""#)?;
+    let mut buffer = [0xa5; 256];
+    let again = control.encode_into(&mut buffer);
+    demand(38, again.is_ok_and(|again| *again == *push[1]))?;
+    let pushed = Control::from(Pushed::new(order.request_id));
+    let payload = step(39, pushed.encode_into(&mut buffer).ok())?;
+    let expected = br#"{"msg_type":"transfer_pushed","request_id":"caf\u00e9"}"#;
+    demand(40, *payload == *expected)?;
+    let slots = [PreallocatedSlot::new(0, 1 << 20, 0, 1 << 32)];
+    let register = Register::new(Role::Decoder, "h:1", 1 << 32, 1 << 20, "tcp://h:2", &slots);
+    let payload = step(41, Control::from(register).encode_into(&mut buffer).ok())?;
+    let Some(Control::Register(register)) = Control::decode(payload).ok() else {
+        return Err(42);
+    };
+    demand(43, register.preallocated_slots.iter().eq(slots))
 }
 
 /// What step `number` is to give.

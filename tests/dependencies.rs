@@ -28,6 +28,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "dtype",
             "error",
             "json",
+            "limits",
             "message",
             "tensor",
             "transfer",

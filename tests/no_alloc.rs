@@ -1,6 +1,8 @@
 //! Nothing is allocated, and nothing freed, between a frame and the elements in it.
 
 mod common;
+#[path = "no_alloc/control.rs"]
+mod control;
 #[path = "common/counting.rs"]
 mod counting;
 

@@ -42,7 +42,7 @@
 //! |---|---|---|
 //! | [`memory`] | threads of a process | one copy |
 //! | `shared` (feature `shared-memory`) | processes of a host | one copy |
-//! | `messages` | hosts, over any transport | what the transport does |
+//! | [`messages`] | hosts, over any transport | what the transport does |
 //!
 //! # An RDMA engine as a backend
 //!
@@ -64,11 +64,15 @@
 //!   it knows by a message of its own that what was posted has ended.
 
 pub mod memory;
+pub mod messages;
 pub mod region;
+#[cfg(all(feature = "shared-memory", unix))]
+pub mod shared;
 
 mod completion;
 mod error;
 mod push;
+mod store;
 
 use core::time::Duration;
 
@@ -76,6 +80,7 @@ pub use completion::Completion;
 pub use error::{ErrorKind, PlaneError};
 pub use push::{Piece, PushId, Transfer};
 pub use region::{HostMemory, Memory, Region, WeakRegion};
+pub use store::{LoadError, StoreError, Stored};
 
 use crate::transfer::pool::{MIN_BLOCK, Slot};
 

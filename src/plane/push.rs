@@ -111,6 +111,15 @@ pub struct Piece {
 }
 
 impl Piece {
+    /// A piece of `len` bytes for `address`, as a peer sent it.
+    pub(super) const fn received(address: u64, len: usize) -> Self {
+        Self {
+            start: 0,
+            end: len,
+            address,
+        }
+    }
+
     /// Returns where its bytes lie in the slot.
     #[must_use]
     pub const fn source(&self) -> Range<usize> {

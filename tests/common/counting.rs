@@ -15,6 +15,7 @@ static LARGEST: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     // Per thread: the test harness allocates on its own threads meanwhile.
     static CALLS: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count() {
@@ -28,6 +29,7 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get().saturating_add(layout.size())));
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promises are `System`'s.
         unsafe { System.alloc(layout) }
@@ -48,6 +50,13 @@ pub(crate) fn calls<R>(f: impl FnOnce() -> R) -> (usize, R) {
     let before = CALLS.get();
     let result = f();
     (CALLS.get() - before, result)
+}
+
+/// How many bytes `f` asks for in all, freed again or not, and what it gives.
+pub(crate) fn allocated_bytes<R>(f: impl FnOnce() -> R) -> (usize, R) {
+    let before = BYTES.get();
+    let result = f();
+    (BYTES.get() - before, result)
 }
 
 /// How often all threads together have allocated and freed so far.
@@ -78,6 +87,7 @@ fn the_counter_counts() {
     let mut grown = Vec::with_capacity(1);
     grown.push(0_u8);
     assert!(calls(|| grown.extend([1; 100])).0 >= 1);
+    assert_eq!(allocated_bytes(|| vec![0_u8; 1000]).0, 1000);
     let before = all_calls();
     let (size, _) = largest(|| std::thread::spawn(|| vec![1_u8; 1 << 20]).join().unwrap());
     assert!(size >= 1 << 20);

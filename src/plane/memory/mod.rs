@@ -84,10 +84,8 @@ impl Session {
         let inlets = self.inlets();
         let mut inlets = inlets.iter();
         let inlet = inlets.find(|inlet| inlet.has(first));
-        let inlet = inlet.ok_or(ErrorKind::OutOfBounds {
-            address: first.address(),
-            len: first.byte_len(),
-        })?;
+        let (address, len) = (first.address(), first.byte_len());
+        let inlet = inlet.ok_or(ErrorKind::OutOfBounds { address, len })?;
         inlet.begin(transfer.pieces()).map(Some)
     }
 }

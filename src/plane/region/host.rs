@@ -1,10 +1,11 @@
 //! Memory of this process.
 #![allow(unsafe_code)]
 
+use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use alloc::alloc::{Layout, alloc_zeroed, dealloc};
+use alloc::alloc::{alloc_zeroed, dealloc};
 
 use super::Memory;
 use crate::transfer::pool::PoolError;
