@@ -3,7 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use tensorwire::plane::{DataPlane, ErrorKind};
@@ -65,6 +65,31 @@ fn a_folder_that_is_not_there_is_made_for_its_owner_alone() {
 
 /// A session that there is not, but for what the test puts into its place.
 const SESSION: &str = "shm-1-8123456789abcdef0123456789abcdef";
+
+/// Makes something at its second path; a good segment is at the first.
+type Make = fn(&Path, &Path);
+
+/// What is not a file of one name.
+const MAKERS: [(&str, Make); 5] = [
+    ("a link to a segment", |good, path| {
+        symlink(good, path).unwrap()
+    }),
+    ("a second name of one", |good, path| {
+        fs::hard_link(good, path).unwrap()
+    }),
+    ("a link to nothing", |_, path| {
+        symlink("/nowhere", path).unwrap()
+    }),
+    ("a folder", |_, path| fs::create_dir(path).unwrap()),
+    ("a pipe", |_, path| {
+        let made = Command::new("mkfifo")
+            .arg("-m")
+            .arg("600")
+            .arg(path)
+            .status();
+        assert!(made.unwrap().success());
+    }),
+];
 
 /// Copies a good segment to `path`, and cuts it or draws it out to `len` bytes.
 fn copy(good: &Path, path: &Path, len: u64) -> File {
@@ -157,27 +182,7 @@ fn what_lies_under_a_good_name_is_checked_before_it_is_used() {
     }
     fs::remove_file(&path).unwrap();
     // Not a file of one name.
-    let makers: [(&str, fn(&PathBuf, &PathBuf)); 5] = [
-        ("a link to a segment", |good, path| {
-            symlink(good, path).unwrap()
-        }),
-        ("a second name of one", |good, path| {
-            fs::hard_link(good, path).unwrap()
-        }),
-        ("a link to nothing", |_, path| {
-            symlink("/nowhere", path).unwrap()
-        }),
-        ("a folder", |_, path| fs::create_dir(path).unwrap()),
-        ("a pipe", |_, path| {
-            let made = Command::new("mkfifo")
-                .arg("-m")
-                .arg("600")
-                .arg(path)
-                .status();
-            assert!(made.unwrap().success());
-        }),
-    ];
-    for (what, make) in makers {
+    for (what, make) in MAKERS {
         make(&good, &path);
         assert_eq!(push_there(), Err(ErrorKind::UnknownSession), "{what}");
         // And a sweep neither hangs on it nor follows it.

@@ -148,6 +148,13 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     let segment = folder.segment(&session, 1);
     // The header and all eight windows.
     let len = (4096 + 8 * 64).to_string();
+    // Mapped while the header is good.
+    let landing = theirs.pool().allocate(1).unwrap().open();
+    assert_eq!(
+        push(&mut plane, &region, (5, 8), &session, theirs.base()),
+        Ok(8)
+    );
+    drop(landing);
     let mut scribbler = Process::start("scribbler", &folder, &[segment.to_str().unwrap(), &len]);
     assert_eq!(scribbler.hear(), "ready");
 
@@ -183,19 +190,19 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
             Err(kind) => format!("{kind:?}"),
         };
         *told.entry(kind).or_insert(0) += 1;
-        if landings.len() > 3 || round % 5 == 0 {
-            if let Some(landing) = landings.pop() {
-                let place = (landing.offset(), landing.len());
-                match landing.close() {
-                    Ok(slot) => {
-                        assert_eq!((slot.offset(), slot.len()), place);
-                        assert_eq!(theirs.bytes(&slot).unwrap().len(), place.1);
-                        closed += 1;
-                    }
-                    // Looked at while it changed.
-                    Err(_) => busy += 1,
-                }
+        let is_time = landings.len() > 3 || round % 5 == 0;
+        let Some(landing) = landings.pop_if(|_| is_time) else {
+            continue;
+        };
+        let place = (landing.offset(), landing.len());
+        match landing.close() {
+            Ok(slot) => {
+                assert_eq!((slot.offset(), slot.len()), place);
+                assert_eq!(theirs.bytes(&slot).unwrap().len(), place.1);
+                closed += 1;
             }
+            // Looked at while it changed.
+            Err(_) => busy += 1,
         }
     }
     scribbler.kill();
@@ -211,6 +218,11 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     assert!(
         told.keys().all(|kind| known.contains(&kind.as_str())),
         "{told:?}"
+    );
+    assert!(
+        ["Busy", "Closed", "Ok"]
+            .iter()
+            .all(|&kind| told.contains_key(kind))
     );
     assert!(closed > 0);
 

@@ -149,6 +149,8 @@ fn hex(digits: &str, len: usize) -> Option<u128> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]
