@@ -134,6 +134,26 @@ fn take_dim(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
     Ok(dim)
 }
 
+/// Takes a plain non-negative integer, as all numbers are that are neither a dimension nor a list index.
+#[inline]
+pub(crate) fn take_u64(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {
+    // As Python writes nearly all of them; any other goes the general way.
+    if let Some((value, rest @ [b',' | b'}', ..])) = digits(cursor.rest())
+        && let Ok(value) = u64::try_from(value)
+    {
+        cursor.advance_to(rest);
+        return Ok(value);
+    }
+    cursor.expect_type(ValueType::Number)?;
+    let at = cursor.offset();
+    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
+    if !integer || text.starts_with('-') {
+        return Err(DecodeError::new(DecodeErrorKind::BadInteger, at));
+    }
+    text.parse()
+        .map_err(|_| DecodeError::new(DecodeErrorKind::IntegerOverflow, at))
+}
+
 pub(crate) fn take_dtype(cursor: &mut Cursor<'_>, options: &Options) -> Result<DType, DecodeError> {
     cursor.expect_type(ValueType::String)?;
     let at = cursor.offset();

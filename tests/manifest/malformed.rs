@@ -110,62 +110,62 @@ const MALFORMED: &[(&str, DecodeErrorKind, Option<usize>)] = &[
     // Offsets.
     (
         r#"{"x":[{"offset":^-1,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        BadInteger,
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^-0,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        BadInteger,
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^0.0,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        BadInteger,
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^1e1,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        BadInteger,
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^true,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        wrong_type(ValueType::Number, ValueType::Bool),
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^null,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        wrong_type(ValueType::Number, ValueType::Null),
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^"0","shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        wrong_type(ValueType::Number, ValueType::String),
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^[0],"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        wrong_type(ValueType::Number, ValueType::Array),
         Some(0),
     ),
     (
         r#"{"x":[{"offset": ^NaN,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        BadInteger,
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^-Infinity,"shape":[1],"dtype":"bool"}]}"#,
-        BadOffset,
+        BadInteger,
         Some(0),
     ),
     (
         r#"{"x":[{"offset":^18446744073709551616,"shape":[1],"dtype":"bool"}]}"#,
-        OffsetOverflow,
+        IntegerOverflow,
         Some(0),
     ),
     (
         r#"{"x":[{"shape":[0],"offset":^100000000000000000000000,"dtype":"bool"}]}"#,
-        OffsetOverflow,
+        IntegerOverflow,
         Some(0),
     ),
     // Sizes.
@@ -448,11 +448,11 @@ fn errors_say_which_entry_and_which_bytes() {
         ),
         (
             r#"{"x":[{"offset":-1,"shape":[5],"dtype":"bool"}]}"#,
-            "descriptor 0: offset is not a plain non-negative integer at byte 16",
+            "descriptor 0: number is not a plain non-negative integer at byte 16",
         ),
         (
             r#"{"x":[{"offset":18446744073709551616}]}"#,
-            "descriptor 0: offset over 18446744073709551615 at byte 16",
+            "descriptor 0: integer over 18446744073709551615 at byte 16",
         ),
         (r#"{"x":[{}]}"#, "descriptor 0: no offset at byte 6"),
     ] {

@@ -8,7 +8,7 @@ use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::ValueType;
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::message::Options;
-use crate::message::parts::{Keys, Name, digits, dims, take_dtype, take_list_index, take_shape};
+use crate::message::parts::{Keys, Name, digits, dims, take_dtype, take_list_index, take_shape, take_u64};
 use crate::message::storage::{Slot, Span, to_u32};
 use crate::tensor::Layout;
 
@@ -267,14 +267,5 @@ impl<'a> Reader<'a> {
 /// An offset, and where it stands in the text.
 fn take_offset(cursor: &mut Cursor<'_>) -> Result<(u64, usize), DecodeError> {
     let at = cursor.offset();
-    let bad = DecodeError::new(DecodeErrorKind::BadOffset, at);
-    if cursor.peek_type()? != ValueType::Number {
-        return Err(bad);
-    }
-    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
-    if !integer || text.starts_with('-') {
-        return Err(bad);
-    }
-    let overflow = DecodeError::new(DecodeErrorKind::OffsetOverflow, at);
-    Ok((text.parse().map_err(|_| overflow)?, at))
+    Ok((take_u64(cursor)?, at))
 }
