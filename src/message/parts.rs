@@ -96,10 +96,16 @@ impl Name {
     }
 }
 
-pub(crate) fn take_shape(
-    cursor: &mut Cursor<'_>,
-    options: &Options,
-) -> Result<(Span, u32, DimProduct), DecodeError> {
+/// The shape of a tensor, as it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Dims {
+    /// Between the brackets.
+    pub(crate) span: Span,
+    pub(crate) rank: u32,
+    pub(crate) product: DimProduct,
+}
+
+pub(crate) fn take_shape(cursor: &mut Cursor<'_>, options: &Options) -> Result<Dims, DecodeError> {
     cursor.expect_type(ValueType::Array)?;
     cursor.take_byte(b'[')?;
     let start = cursor.offset();
@@ -117,8 +123,12 @@ pub(crate) fn take_shape(
         more = cursor.take_separator(b']')?;
     }
     // Without the closing bracket.
-    let inside = span(start, cursor.offset().saturating_sub(1));
-    Ok((inside, to_u32(rank), product))
+    let end = cursor.offset().saturating_sub(1);
+    Ok(Dims {
+        span: span(start, end),
+        rank: to_u32(rank),
+        product,
+    })
 }
 
 fn take_dim(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
