@@ -15,11 +15,146 @@ use super::settings::{Settings, Site};
 use super::text::Text;
 use crate::json::Str;
 use crate::message::{MessageKind, ScalarFields, classify};
-use crate::transfer::message::Push;
+use crate::transfer::message::{Alloc, Push, Ready};
 use crate::transfer::pool::Slot;
 use crate::transfer::{Control, Role};
 
 /// A worker of any role: a [`Receiver`] unless it is a first one, a [`Sender`] unless it is the last.
+///
+/// What each message does in each state is in the [module's docs](super).
+///
+/// # Driving it
+///
+/// A driver has a socket for messages of the head node, one to it, a data plane with a region,
+/// and a clock. It waits for whichever comes first, hands it over, and then asks for all that
+/// there is to do:
+///
+/// ```text
+/// loop {
+///     wait for: a message, the end of a push, an answer of the local worker,
+///               but no longer than instance.poll_timeout()
+///     now = start.elapsed()
+///     for each message     log errors of instance.handle_frames(&frames, now);
+///                          Input::Work { job, payload } goes to the local worker
+///     for each answer      instance.stage(&job, output, &scalars, now), or
+///                          instance.fail(&job, text, now), or
+///                          instance.finish(&job, now), then send the output
+///     instance.handle_timeout(now)
+///     drive(&mut instance, &mut plane, &mut pushes, now, |frames| result.send(frames))
+///     while let Some(event) = instance.poll_event() {
+///         Event::Ready(received) goes to the local worker, which reads
+///             region.bytes(received.slot()), and drops it
+///         Event::Over { job, .. }: the local worker lets go of it
+///     }
+/// }
+/// ```
+///
+/// # Examples
+///
+/// The part that is the same in every driver, and a request that goes from an encoder to a
+/// decoder, for whom this function plays the head node:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::time::Duration;
+///
+/// use tensorwire::TensorView;
+/// use tensorwire::json::Value;
+/// use tensorwire::message::Scalar;
+/// use tensorwire::plane::memory::Hub;
+/// use tensorwire::plane::{DataPlane, PushId, RegionOptions, Transfer};
+/// use tensorwire::transfer::manifest::{Decoder, Plan};
+/// use tensorwire::transfer::message::{Alloc, Push, Ready};
+/// use tensorwire::transfer::worker::{Event, Input, Job, Output, PushOrder, Settings, Site};
+/// use tensorwire::transfer::{Control, Instance, Role};
+///
+/// /// Does all that there is to do: pushes, takes back what was pushed, sends.
+/// fn drive<P: DataPlane>(
+///     instance: &mut Instance,
+///     plane: &mut P,
+///     pushes: &mut HashMap<PushId, Job>,
+///     now: Duration,
+///     mut send: impl FnMut(&[&[u8]]),
+/// ) {
+///     while let Some(order) = instance.poll_push() {
+///         let PushOrder { job, session_id, address, slot, len, .. } = order;
+///         let mut transfer = Transfer::new(slot, &*session_id);
+///         let pushed = match transfer.add_piece(0..len, address) {
+///             Ok(()) => plane.push(transfer).map_err(|(transfer, error)| (transfer, error.to_string())),
+///             Err(error) => Err((transfer, error.to_string())),
+///         };
+///         match pushed {
+///             Ok(id) => drop(pushes.insert(id, job)),
+///             Err((transfer, error)) => {
+///                 instance.handle_pushed(&job, transfer.into_slot(), Err(error), now);
+///             }
+///         }
+///     }
+///     while let Some(completion) = plane.poll_completion() {
+///         let job = pushes.remove(&completion.id());
+///         let (slot, result) = completion.into_parts();
+///         if let Some(job) = job {
+///             instance.handle_pushed(&job, slot, result, now);
+///         }
+///     }
+///     let mut buffer = Vec::new();
+///     while let Some(outgoing) = instance.poll_transmit(&mut buffer) {
+///         send(&outgoing.frames(&buffer));
+///     }
+/// }
+///
+/// let (now, hub, mut pushes) = (Duration::ZERO, Hub::new(), HashMap::new());
+/// let (mut ours, mut theirs) = (hub.join("encoder-0")?, hub.join("decoder-0")?);
+/// let region = ours.register(RegionOptions::new(1 << 20))?;
+/// let far = theirs.register(RegionOptions::new(1 << 20))?;
+/// let site = Site::new("encoder-0", region.base(), region.pool().clone(), "tcp://127.0.0.1:5571");
+/// let mut encoder = Instance::new(Role::Encoder, site, Settings::new())?;
+/// let site = Site::new("decoder-0", far.base(), far.pool().clone(), "tcp://127.0.0.1:5572");
+/// let mut decoder = Instance::new(Role::Decoder, site, Settings::new())?;
+///
+/// // The encoder works.
+/// let work = ["r1".as_bytes(), b"pickle"];
+/// let Input::Work { job, .. } = encoder.handle_frames(&work, now)? else { return Err("no work".into()) };
+/// let tensors = [TensorView::from_slice("latents", &[3], &[1.0_f32, 2.0, 3.0])?];
+/// let plan = Plan::new(&tensors)?;
+/// let mut slot = region.pool().allocate(plan.slot_len())?;
+/// plan.store(region.bytes_mut(&mut slot)?)?;
+/// let mut manifest = vec![0; plan.encoded_len()];
+/// plan.encode_into(&mut manifest)?;
+/// let manifest = Value::parse(&manifest)?.as_object()?;
+/// let output = Output::new(slot, plan.slot_len(), manifest).map_err(|(_slot, error)| error)?;
+/// encoder.stage(&job, output, &[("seed", Scalar::from(7))], now).map_err(|(_output, error)| error)?;
+///
+/// // The head node asks the decoder for a slot, and lets the encoder push into it.
+/// decoder.handle(&Alloc::new("r1", 1 << 20, "encoder").into(), now)?;
+/// let mut address = 0;
+/// drive(&mut decoder, &mut theirs, &mut pushes, now, |frames| {
+///     if let Ok(Control::Allocated(allocated)) = Control::from_frames(frames) {
+///         address = allocated.location.pool_ptr + allocated.location.slot_offset;
+///     }
+/// });
+/// encoder.handle(&Push::new("r1", "decoder-0", address, 1 << 20).into(), now)?;
+/// let mut is_pushed = false;
+/// drive(&mut encoder, &mut ours, &mut pushes, now, |frames| {
+///     is_pushed |= matches!(Control::from_frames(frames), Ok(Control::Pushed(_)));
+/// });
+/// assert!(is_pushed);
+///
+/// // The decoder reads, gives the slot back, and is through.
+/// let scalars = Value::parse(br#"{"seed":7}"#)?.as_object()?;
+/// decoder.handle(&Ready::new("r1", manifest, 0, scalars).into(), now)?;
+/// let Some(Event::Ready(received)) = decoder.poll_event() else { return Err("not ready".into()) };
+/// let mut manifests = Decoder::new();
+/// let manifest = manifests.decode(received.manifest(), received.slot().len())?;
+/// let tensors = manifest.attach(far.bytes(received.slot())?)?;
+/// let latents = tensors.tensor("latents").ok_or("no latents")?;
+/// assert_eq!(latents.as_slice::<f32>()?, [1.0, 2.0, 3.0]);
+/// let job = received.job().clone();
+/// drop(received);
+/// decoder.finish(&job, now)?;
+/// assert!(encoder.is_empty() && decoder.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Instance {
     role: Role,
@@ -66,10 +201,18 @@ impl Instance {
     pub fn handle(&mut self, message: &Control<'_>, now: Duration) -> Result<(), ProtocolError> {
         let role = self.role;
         let handled = match message {
-            Control::Alloc(_) | Control::Ready(_) => match &mut self.receiver {
-                Some(receiver) => receiver.handle(message, now),
-                None => Err(ProtocolError::NotOfRole { role }),
-            },
+            Control::Alloc(Alloc { request_id, .. }) | Control::Ready(Ready { request_id, .. }) => {
+                let sender = self.sender.as_ref();
+                let step = sender.map_or(Step::Unknown, |sender| sender.step(*request_id));
+                match &mut self.receiver {
+                    // Its output is announced: there must be no other.
+                    Some(_) if matches!(step, Step::Staged | Step::Pushing) => {
+                        Err(ProtocolError::Duplicate { step })
+                    }
+                    Some(receiver) => receiver.handle(message, now),
+                    None => Err(ProtocolError::NotOfRole { role }),
+                }
+            }
             Control::Push(push) => self.handle_push(message, push, now),
             _ => {
                 let receiver = self.receiver.as_mut();

@@ -84,6 +84,4 @@ pub enum Ending {
         /// How many bytes.
         bytes: usize,
     },
-    /// The head node sent the request's work anew, while the output of before was staged.
-    Superseded,
 }

@@ -60,7 +60,7 @@
 //!
 //! | | unknown | Working | Staged | Pushing | Ended |
 //! |---|---|---|---|---|---|
-//! | work | Working | *duplicate* | superseded, Working | superseded, Working | Working |
+//! | work | Working | *duplicate* | *duplicate* | *duplicate* | Working |
 //! | `transfer_push` | *unexpected (error)* | *unexpected* | Pushing; of no bytes PUSHED at once; of too few *truncated (error)* | same place: *duplicate*; another: *unexpected* | as moved: *duplicate*; moved elsewhere, or aborted while staged: *unexpected (error)*; else *unexpected* |
 //! | `transfer_abort` | nothing | error told | freed | not begun: error told; begun: nothing, it ends by its push | nothing |
 //! | `stage` | over | Staged (STAGED) | staged | staged | over |
@@ -68,12 +68,14 @@
 //! | `handle_pushed` | slot freed | slot freed | slot freed | all moved: PUSHED; else error told | slot freed |
 //! | too long | | error told | error told | never | |
 //!
-//! PUSH moves what is used of the slot, however much more it asks for. A second life of a request
-//! supersedes the output of the first, as the head node begins it only when it has given
-//! the first up; what is still being pushed then is finished, and nobody is told. PUSH to the worker's own
-//! session is as any other: the data plane decides.
+//! PUSH moves what is used of the slot, however much more it asks for. PUSH to the worker's own
+//! session is as any other: the data plane decides. While an output is announced there
+//! is no second one of its request: by PUSH it would go to where the first was to go, and be read as what
+//! was said of the first. So a head node that gives a request up says so by `transfer_abort` before it
+//! begins another of that id.
 //!
-//! Of a middle role, PUSH for a request that the receiver has is *unexpected*.
+//! Of a middle role, PUSH for a request that the receiver has is *unexpected*, and ALLOC and READY for one
+//! that the sender has Staged or Pushing are *duplicates*.
 //!
 //! ## The receiver
 //!

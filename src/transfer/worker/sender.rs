@@ -169,25 +169,21 @@ impl Sender {
             return Err(ProtocolError::NoText);
         };
         let id = core::str::from_utf8(id.as_ref()).map_err(|_| ProtocolError::NoText)?;
-        let job = self.begin(Str::from(id))?;
+        let job = self.begin_job(Str::from(id))?;
         let payload = payload.as_ref();
         Ok(Input::Work { job, payload })
     }
 
-    fn begin(&mut self, id: Str<'_>) -> Result<Job, ProtocolError> {
-        match self.half.requests.get(&id) {
-            Some(State::Working) => {
-                let step = Step::Working;
-                return Err(ProtocolError::Duplicate { step });
-            }
-            // The head node has given the life before up, or it would not begin another.
-            Some(_) => self.supersede(id),
-            None => {
-                if let Err(error) = self.half.requests.admit(id) {
-                    let form = self.half.form();
-                    return Err(self.half.refuse(id, error, form));
-                }
-            }
+    fn begin_job(&mut self, id: Str<'_>) -> Result<Job, ProtocolError> {
+        // Another output would be pushed to where the announced one was to go, and be read
+        // as what was said of that.
+        if self.half.requests.get(&id).is_some() {
+            let step = self.step(id);
+            return Err(ProtocolError::Duplicate { step });
+        }
+        if let Err(error) = self.half.requests.admit(id) {
+            let form = self.half.form();
+            return Err(self.half.refuse(id, error, form));
         }
         let deadline = self.half.after(self.half.settings.work_timeout());
         Ok(self
@@ -196,10 +192,15 @@ impl Sender {
             .begin(id.into(), State::Working, deadline))
     }
 
-    fn supersede(&mut self, id: Str<'_>) {
-        if let Some((job, _)) = self.half.requests.remove(&id) {
-            self.half.over(job, Ending::Superseded);
-        }
+    /// Begins a request whose work comes in another way than by a message of the head node.
+    ///
+    /// # Errors
+    ///
+    /// As for work: [`ProtocolError::Duplicate`], and the head node is told of
+    /// [`ProtocolError::Full`].
+    pub fn begin(&mut self, request: Str<'_>, now: Duration) -> Result<Job, ProtocolError> {
+        self.half.advance(now);
+        self.begin_job(request)
     }
 
     fn handle_push(&mut self, push: &Push<'_>) -> Result<(), ProtocolError> {
@@ -402,7 +403,6 @@ impl Sender {
             output,
             scalars,
         } = released;
-        self.supersede(job.request().text());
         self.announce(&job, output, scalars);
     }
 

@@ -1,0 +1,7 @@
+//! A worker's machines: every message in every state, what is sent, and what is held afterwards.
+#![cfg(feature = "std")]
+
+mod bed;
+mod flows;
+mod receiver;
+mod sender;
