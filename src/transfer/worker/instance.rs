@@ -219,7 +219,7 @@ impl Instance {
                 let sender = self.sender.as_mut();
                 // They agree on everything that both are asked.
                 let first = receiver.map_or(Ok(()), |receiver| receiver.handle(message, now));
-                first.and(sender.map_or(Ok(()), |sender| sender.handle(message, now)))
+                first.and_then(|()| sender.map_or(Ok(()), |sender| sender.handle(message, now)))
             }
         };
         self.pass_on();

@@ -181,7 +181,8 @@ impl Receiver {
         let pool = self.half.site.pool().len();
         let fits = usize::try_from(needed).ok().filter(|&len| len <= pool);
         let too_small = ProtocolError::PoolTooSmall { needed, pool };
-        let len = self.half.requests.admit(id).and(fits.ok_or(too_small));
+        let admitted = self.half.requests.admit(id);
+        let len = admitted.and_then(|()| fits.ok_or(too_small));
         // No tensors at all are put into the smallest slot.
         let len = len
             .map_err(|error| self.half.refuse(id, error, Form::Done))?
