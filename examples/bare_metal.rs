@@ -1,5 +1,5 @@
-//! Decodes a message, encodes it again and puts it into a bundle, answers a control message,
-//! with neither `std` nor an allocator.
+//! Decodes a message, encodes it again, puts it into a bundle and its tensors into a slot, and
+//! answers a control message, with neither `std` nor an allocator.
 //!
 //! ```text
 //! cargo rustc --no-default-features --features _bare-metal --example bare_metal --release -- -C panic=abort -C link-arg=-lc
@@ -17,13 +17,18 @@
 )]
 
 use tensorwire::bundle::{self, Bundle};
+use tensorwire::json::Value;
 use tensorwire::message::{CONTROL_MARKER, Message, Scalar, Storage, encode_into};
+use tensorwire::transfer::manifest::{self, Manifest, Plan};
 use tensorwire::transfer::message::{PreallocatedSlot, Pushed, Register};
 use tensorwire::transfer::{Control, Role};
-use tensorwire::{DType, TensorView};
+use tensorwire::{DType, Limits, TensorView};
 
 /// As a peer in Python sends it; the floats lie at an odd address, as frames do.
 const METADATA: &[u8] = br#"{"tensor_descriptors":[{"field_name":"latents","shape":[2,2],"dtype":"float32","list_index":-1},{"field_name":"skip","shape":[3],"dtype":"bool","list_index":2}],"scalar_fields":{"request_id":"caf\u00e9","seed":42,"guidance_scale":7.5}}"#;
+
+/// What is to be written of its tensors in a slot.
+const MANIFEST: &[u8] = br#"{"latents":[{"offset":0,"shape":[2,2],"dtype":"float32"}],"skip":[{"offset":512,"shape":[3],"dtype":"bool","list_index":2}]}"#;
 
 #[repr(align(4))]
 struct Aligned([u8; 17]);
@@ -95,7 +100,8 @@ fn run() -> Result<(), u8> {
     let sum = step(31, latents.elements::<f32>().ok())?.sum::<f32>();
     demand(32, sum == 10.0)?;
 
-    answer_a_control_message()
+    answer_a_control_message()?;
+    put_into_a_slot(&tensors)
 }
 
 /// The head node says where to, the sender that it is done.
@@ -125,6 +131,31 @@ fn answer_a_control_message() -> Result<(), u8> {
         return Err(42);
     };
     demand(43, register.preallocated_slots.iter().eq(slots))
+}
+
+/// The tensors of the message, and found there again.
+fn put_into_a_slot(tensors: &[TensorView<'_>]) -> Result<(), u8> {
+    let plan = step(44, Plan::new(tensors).ok())?;
+    let mut slot = [0xa5; 1024];
+    demand(45, plan.slot_len() == 515 && plan.store(&mut slot).is_ok())?;
+    let mut buffer = [0xa5; 256];
+    let text = step(46, plan.encode_into(&mut buffer).ok())?;
+    demand(47, *text == *MANIFEST)?;
+    let object = Value::parse(text).ok();
+    let object = step(48, object.and_then(|text| text.as_object().ok()))?;
+    let mut storage = manifest::Storage::<4>::new();
+    let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+    let tensors = step(
+        49,
+        manifest.and_then(|manifest| manifest.attach(&slot)).ok(),
+    )?;
+    let latents = step(50, tensors.tensor("latents"))?;
+    let sum = step(51, latents.elements::<f32>().ok())?.sum::<f32>();
+    demand(52, sum == 10.0)?;
+    let skip = step(53, tensors.list("skip").and_then(|skip| skip.get(2)))?;
+    demand(54, skip.bytes() == [1, 0, 1])?;
+    let short = Manifest::decode(object, 514, &mut storage, &Limits::new());
+    demand(55, short.is_err())
 }
 
 /// What step `number` is to give.

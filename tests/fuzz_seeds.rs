@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use common::{frames, lines, text};
 use fuzz::bundle::{AS_IT_IS, FRAMES, PUT_RIGHT};
 use fuzz::case::{DEFAULT, framed};
+use fuzz::manifest::FITTING;
 
 /// Recorded messages that are seeds, by name.
 const GOLDEN: &[&str] = &[
@@ -100,6 +101,11 @@ fn every_target_passes_over_every_recorded_message() {
             }
             if let Some(data) = framed(FRAMES, &frames) {
                 fuzz::bundle::run(&data);
+            }
+            if let Some(text) = manifest(&frames) {
+                for flags in [DEFAULT, 0xc0, DEFAULT | FITTING] {
+                    fuzz::manifest::run(&fuzz::manifest::seed(flags, 0xffff, &text));
+                }
             }
         }
     }
@@ -267,6 +273,7 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         seeds.push(("serde", name.to_string(), text.as_bytes().to_vec()));
     }
     seeds.extend(bundles());
+    seeds.extend(manifests());
     seeds.extend(controls());
     seeds.extend(pools());
     let conflict = |list_indices: [i32; 3]| {
@@ -290,16 +297,18 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     // The bytes decide on the shape of the tree; any will do.
     let mut state: u32 = 1;
-    for length in [8, 32, 64, 128, 256, 512, 1024] {
-        let bytes = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state.to_le_bytes()[3]
-        });
-        seeds.push((
-            "scalars",
-            format!("bytes-{length}"),
-            bytes.take(length).collect(),
-        ));
+    for (target, lengths) in [
+        ("scalars", [8, 32, 64, 128, 256, 512, 1024]),
+        ("roles", [32, 96, 192, 384, 512, 768, 1280]),
+    ] {
+        for length in lengths {
+            let bytes = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state.to_le_bytes()[3]
+            });
+            let bytes = bytes.take(length).collect();
+            seeds.push((target, format!("bytes-{length}"), bytes));
+        }
     }
     seeds
 }
@@ -423,6 +432,74 @@ fn bundles() -> Vec<(&'static str, String, Vec<u8>)> {
     seeds
 }
 
+/// Manifests as they were recorded, and such as are read by each of the rules.
+fn manifests() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    let mut add = |name: &str, slot_len: u16, text: &str| {
+        let bytes = fuzz::manifest::seed(DEFAULT, slot_len, text);
+        seeds.push(("manifest", name.to_string(), bytes));
+    };
+    for line in lines("transfer.jsonl").iter().step_by(60) {
+        if let Some(text) = manifest(&recorded(line)) {
+            add(
+                &format!("golden-{}", line["name"].as_str().unwrap()),
+                0xffff,
+                &text,
+            );
+        }
+    }
+    for line in lines("manifests.jsonl").iter().step_by(8) {
+        let (name, text) = (
+            line["name"].as_str().unwrap(),
+            line["manifest"].as_str().unwrap(),
+        );
+        add(
+            name,
+            u16::try_from(line["used"].as_u64().unwrap()).unwrap(),
+            text,
+        );
+    }
+    let entry = |offset: &str, shape: &str, rest: &str| {
+        format!(r#"{{"offset":{offset},"shape":[{shape}],"dtype":"int8"{rest}}}"#)
+    };
+    let (a, b) = (entry("0", "4", ""), entry("4", "4", ""));
+    let member =
+        |offset: &str, index: &str| entry(offset, "2", &format!(r#","list_index":{index}"#));
+    for (name, text) in [
+        ("empty", "{}".to_string()),
+        ("absent", r#"{"x":[],"y":[ ],"x":[]}"#.to_string()),
+        ("absent-and-not", format!(r#"{{"x":[],"y":[],"x":[{a}]}}"#)),
+        ("side-by-side", format!(r#"{{"y":[{b}],"x":[{a}]}}"#)),
+        ("escapes", format!(r#"{{"\u0078":[{a}],"caf\u00e9":[{b}],"\ud83d\ude00":[]}}"#)),
+        ("twice", format!(r#"{{"x":[{a}],"\u0078":[{b}]}}"#)),
+        ("several-plain", format!(r#"{{"x":[{a},{b}]}}"#)),
+        ("holes", format!(r#"{{"x":[{},{}]}}"#, member("4", "3"), member("0", "1"))),
+        ("index-twice", format!(r#"{{"x":[{},{}]}}"#, member("4", "3"), member("0", "3"))),
+        ("list-twice", format!(r#"{{"x":[{}],"x":[{}]}}"#, member("4", "3"), member("0", "1"))),
+        ("mixed", format!(r#"{{"x":[{},{b}]}}"#, member("0", "0"))),
+        ("minus-one", format!(r#"{{"x":[{}]}}"#, member("0", "-1"))),
+        ("overlap", format!(r#"{{"x":[{}],"y":[{a}]}}"#, entry("3", "1", ""))),
+        ("inside", format!(r#"{{"x":[{}],"y":[{}]}}"#, entry("0", "8", ""), entry("2", "1", ""))),
+        ("no-bytes", format!(r#"{{"x":[{a}],"y":[{}],"z":[{}]}}"#, entry("2", "0", ""), entry("64", "3,0", ""))),
+        ("past-the-end", format!(r#"{{"x":[{}]}}"#, entry("61", "4", ""))),
+        ("wraps-around", format!(r#"{{"x":[{}]}}"#, entry("18446744073709551615", "2", ""))),
+        ("offset-overflow", format!(r#"{{"x":[{}]}}"#, entry("18446744073709551616", "0", ""))),
+        ("large-dims", format!(r#"{{"x":[{}]}}"#, entry("0", "9223372036854775807,9", ""))),
+        ("unknown-keys", format!(r#"{{"x":[{}]}}"#, entry("0", "4", r#", "new" : {"offset":[1e2,"\ud800",null]} "#))),
+        ("any-order", r#" { "x" : [ { "list_index" : 0 , "dtype" : "float32" , "shape" : [ 2 , 1 ] , "offset" : 9 } ] } "#.to_string()),
+    ] {
+        add(name, 64, &text);
+    }
+    seeds
+}
+
+/// The text of the manifest in a control message, if it has one.
+fn manifest(frames: &[Vec<u8>]) -> Option<String> {
+    let payload = tensorwire::json::Value::parse(frames.get(1)?).ok()?;
+    let manifest = payload.as_object().ok()?.get("manifest")?;
+    Some(manifest.raw().to_string())
+}
+
 /// Operations on pools: three bytes each, after three of the pool.
 fn pools() -> Vec<(&'static str, String, Vec<u8>)> {
     let pool = |shift: u8, half_blocks: u16, operations: &[(u8, u16)]| {
@@ -470,6 +547,18 @@ fn pools() -> Vec<(&'static str, String, Vec<u8>)> {
         (
             "split-and-merge",
             pool(1, 64, &[(3, 64), (take, 1), (give, 0), (3, 64), (3, 64)]),
+        ),
+        (
+            "quarantine",
+            pool(
+                9,
+                16,
+                &[
+                    &fill[..8],
+                    &[(8, 3), (8, 0), (8, 5), (6, 6), (9, 1), (9, 0)],
+                ]
+                .concat(),
+            ),
         ),
     ]
     .map(|(name, data)| ("pool", name.to_string(), data))

@@ -14,7 +14,8 @@ use tensorwire::json::Value;
 use tensorwire::message::{
     Message, MessageKind, Options, Scalar, Storage, classify, encode_into, encoded_len,
 };
-use tensorwire::{Descriptor, TensorView};
+use tensorwire::transfer::manifest::{self, Entry, Manifest, Plan};
+use tensorwire::{Descriptor, Limits, TensorView};
 
 #[cfg(feature = "alloc")]
 use counting::calls;
@@ -249,6 +250,117 @@ fn bundles_do_not_allocate() {
             assert!(show(Bundle::decode(bytes).unwrap_err()) > 0);
             let small = bundle::encode_into(&frames, &mut buffer[..length - 1]);
             assert!(show(small.unwrap_err()) > 0);
+        });
+    }
+}
+
+/// A manifest of this many tensors of 24 bytes: plain, members of one list with holes, escaped
+/// names; in descending order of offsets, so that they must be sorted.
+fn manifest_of(tensors: usize) -> String {
+    let mut fields = String::from("{");
+    let mut list = String::from(r#""l\u0069st":["#);
+    for index in 0..tensors {
+        let offset = 32 * (tensors - index);
+        let entry = format!(r#"{{"offset":{offset},"shape":[2,3],"dtype":"float32""#);
+        let _ = match index % 3 {
+            0 => write!(fields, r#""plain{index}":[{entry}}}],"#),
+            1 => write!(fields, r#""caf\u00e9 {index}":[{entry}}}],"#),
+            _ => write!(list, r#"{entry},"list_index":{index}}},"#),
+        };
+    }
+    format!("{fields}{}]}}", list.trim_end_matches(','))
+}
+
+#[test]
+fn reading_a_manifest_does_not_allocate() {
+    let mut storage = Box::new(manifest::Storage::<64>::new());
+    let slot = [0; 32 * 65];
+    for count in COUNTS {
+        let text = manifest_of(count);
+        let object = Value::parse(text.as_bytes()).unwrap().as_object().unwrap();
+        none(|| {
+            let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+            let manifest = manifest.unwrap();
+            let sum: usize = manifest.entries().map(|entry| entry.range().len()).sum();
+            assert_eq!((manifest.len(), sum), (count, manifest.tensor_bytes()));
+            assert_eq!(
+                manifest.used_len(),
+                if count == 0 { 0 } else { 32 * count + 24 }
+            );
+            let tensors = manifest.attach(&slot).unwrap();
+            assert_eq!((tensors.len(), tensors.tensors().count()), (count, count));
+            for tensor in tensors.tensors() {
+                assert_eq!(tensor.elements::<f32>().unwrap().sum::<f32>(), 0.0);
+            }
+            assert_eq!(tensors.tensor("plain0").is_some(), count > 0);
+            assert_eq!(tensors.tensor("café 1").is_some(), count > 1);
+            if let Some(list) = tensors.list("list") {
+                assert_eq!(list.iter().flatten().count(), list.present_len());
+                assert!(list.get(2).is_some() && list.get(0).is_none());
+                assert!(list.present().map(|(index, _)| index).is_sorted());
+                assert!(
+                    list.position(2)
+                        .is_some_and(|index| manifest.entry(index).is_some())
+                );
+            }
+            let fields = tensors.fields().count();
+            assert_eq!(fields, count - (count / 3).saturating_sub(1));
+            let error = manifest.attach(&slot[1..]).unwrap_err();
+            assert!(show(error) > 0);
+        });
+    }
+}
+
+#[test]
+fn refusing_a_manifest_does_not_allocate() {
+    let mut storage = Box::new(manifest::Storage::<64>::new());
+    let text = manifest_of(64);
+    for (from, to) in [
+        (r#""offset":2048"#, r#""offset":2025"#),
+        (r#""offset":2048"#, r#""offset":18446744073709551615"#),
+        ("plain0", r"plain\u0033"),
+        (r#""list_index":5"#, r#""list_index":2"#),
+        (r#","list_index":5"#, ""),
+        ("{\"plain0\"", r#"{"plain3":[],"plain0""#),
+    ] {
+        let text = text.replacen(from, to, 1);
+        let object = Value::parse(text.as_bytes()).unwrap().as_object().unwrap();
+        let error = none(|| {
+            let result = Manifest::decode(object, 2081, &mut storage, &Limits::new());
+            let error = result.unwrap_err();
+            assert!(show(error) > 0);
+            error
+        });
+        assert!(error.offset() < text.len(), "{error}");
+    }
+}
+
+#[test]
+fn laying_tensors_out_does_not_allocate() {
+    let mut storage = Box::new(manifest::Storage::<64>::new());
+    let mut buffer = [0; 1 << 13];
+    let mut stored = vec![0; 512 * 64];
+    let slot = [0x5a; 32 * 65];
+    for count in COUNTS {
+        let text = manifest_of(count);
+        let object = Value::parse(text.as_bytes()).unwrap().as_object().unwrap();
+        let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+        let tensors = manifest.unwrap().attach(&slot).unwrap();
+        let views: Vec<TensorView<'_>> = tensors.tensors().collect();
+        let entries: Vec<Entry<'_>> = tensors.manifest().entries().collect();
+        none(|| {
+            let plan = Plan::new(&views).unwrap();
+            assert_eq!(plan.entries().count(), count);
+            plan.store(&mut stored[..plan.slot_len()]).unwrap();
+            assert_eq!(plan.store(&mut []).is_err(), count > 0);
+            let length = plan.encoded_len();
+            assert_eq!(plan.encode_into(&mut buffer).unwrap().len(), length);
+            assert!(show(plan.encode_into(&mut []).unwrap_err()) > 0);
+            let length = manifest::encoded_len(&entries).unwrap();
+            let written = manifest::encode_into(&entries, &mut buffer).unwrap();
+            assert_eq!(written.len(), length);
+            let twice = entries.iter().chain(entries.first());
+            assert_eq!(manifest::encoded_len(twice).is_err(), count > 0);
         });
     }
 }

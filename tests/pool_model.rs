@@ -39,6 +39,8 @@ fn operation(len: usize, min_block: usize) -> impl Strategy<Value = Operation> {
         5 => any_len.prop_map(Operation::Allocate),
         4 => any::<usize>().prop_map(Operation::FreeHeld),
         1 => offset.prop_map(Operation::FreeAt),
+        1 => any::<usize>().prop_map(Operation::Quarantine),
+        1 => any::<usize>().prop_map(Operation::Sweep),
     ]
 }
 

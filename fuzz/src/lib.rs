@@ -14,8 +14,10 @@
 //! |---|---|---|
 //! | [`bundle`] | bytes or frames | verdict, result and bytes against a naive reader and writer |
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
+//! | [`manifest`] | a text and the length of a slot | verdict, errors and result against a naive reader; written, laid out, stored and read again |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
 //! | [`pool`] | operations on a pool | offsets, errors and statistics against a plain model |
+//! | `roles` | what happens in a cluster | no slot lost, lent twice or written while read; every request ends once, with its own result |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
 //! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
@@ -27,11 +29,16 @@
 pub mod bundle;
 pub mod case;
 pub mod check;
+#[cfg(feature = "std")]
+pub mod cluster;
 pub mod decode;
 pub mod differential;
 pub mod json;
+pub mod manifest;
 pub mod naive;
 pub mod pool;
+#[cfg(feature = "std")]
+pub mod roles;
 pub mod roundtrip;
 pub mod scalars;
 #[cfg(feature = "serde")]
@@ -48,7 +55,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("decode", decode::run),
     ("differential", differential::run),
     ("json", json::run),
+    ("manifest", manifest::run),
     ("pool", pool::run),
+    #[cfg(feature = "std")]
+    ("roles", roles::run),
     ("roundtrip", roundtrip::run),
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]

@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    fn integer(&self) -> Option<&'a str> {
+    pub fn integer(&self) -> Option<&'a str> {
         let digits = self.raw.strip_prefix('-').unwrap_or(self.raw);
         (matches!(self.json, Json::Number) && digits.bytes().all(|byte| byte.is_ascii_digit()))
             .then_some(self.raw)
@@ -323,7 +323,7 @@ const DTYPES: &[(&str, u64, Generation)] = &[
 const MAX_SIZE: u128 = i64::MAX as u128;
 
 /// Deeper than any limit, shallow enough for the stack.
-const PARSE_DEPTH: usize = 200;
+pub const PARSE_DEPTH: usize = 200;
 
 /// Decodes `frames` by the rules alone.
 pub fn decode<'a, F: AsRef<[u8]>>(
@@ -425,33 +425,11 @@ fn tensor(
     let name = text(name).ok_or("lone surrogate in field_name")?;
     require(name.len() <= limits.name_bytes(), "field_name length")?;
 
-    let Json::Str(dtype) = &get("dtype").ok_or("no dtype")?.json else {
-        return Err("dtype type");
-    };
-    let dtype = text(dtype).ok_or("dtype")?;
-    let &(_, size, since) = DTYPES
-        .iter()
-        .find(|(name, ..)| *name == dtype)
-        .ok_or("dtype")?;
-    require(since <= generation, "dtype generation")?;
-
-    let Json::Array(dims) = &get("shape").ok_or("no shape")?.json else {
-        return Err("shape type");
-    };
-    require(dims.len() <= limits.rank(), "rank")?;
-    let mut shape = Vec::new();
-    let mut nonzero: u128 = size.into();
-    for dim in dims {
-        let dim = dim.integer().ok_or("dim")?;
-        require(!dim.starts_with('-'), "negative dim")?;
-        let dim: u64 = dim.parse().map_err(|_| "large dim")?;
-        require(u128::from(dim) <= MAX_SIZE, "large dim")?;
-        // Both are below 2^63.
-        nonzero *= u128::from(dim.max(1));
-        require(nonzero <= MAX_SIZE, "large shape")?;
-        shape.push(dim);
-    }
-    let byte_len = if shape.contains(&0) { 0 } else { nonzero };
+    let Sizes {
+        dtype,
+        shape,
+        byte_len,
+    } = sizes(get("dtype"), get("shape"), limits, generation)?;
 
     let list_index = match get("list_index").map(|node| node.integer().ok_or("list_index")) {
         None => None,
@@ -470,23 +448,71 @@ fn tensor(
         list_index,
         dtype,
         shape,
+        byte_len,
+    })
+}
+
+/// What a tensor's dtype and shape come to.
+pub struct Sizes {
+    pub dtype: String,
+    pub shape: Vec<u64>,
+    pub byte_len: u64,
+}
+
+/// Reads these two members of a descriptor, or of an entry of a manifest.
+pub fn sizes(
+    dtype: Option<&Node<'_>>,
+    shape: Option<&Node<'_>>,
+    limits: &Limits,
+    generation: Generation,
+) -> Result<Sizes, &'static str> {
+    let Json::Str(dtype) = &dtype.ok_or("no dtype")?.json else {
+        return Err("dtype type");
+    };
+    let dtype = text(dtype).ok_or("dtype")?;
+    let &(_, size, since) = DTYPES
+        .iter()
+        .find(|(name, ..)| *name == dtype)
+        .ok_or("dtype")?;
+    require(since <= generation, "dtype generation")?;
+
+    let Json::Array(dims) = &shape.ok_or("no shape")?.json else {
+        return Err("shape type");
+    };
+    require(dims.len() <= limits.rank(), "rank")?;
+    let mut shape = Vec::new();
+    let mut nonzero: u128 = size.into();
+    for dim in dims {
+        let dim = dim.integer().ok_or("dim")?;
+        require(!dim.starts_with('-'), "negative dim")?;
+        let dim: u64 = dim.parse().map_err(|_| "large dim")?;
+        require(u128::from(dim) <= MAX_SIZE, "large dim")?;
+        // Both are below 2^63.
+        nonzero *= u128::from(dim.max(1));
+        require(nonzero <= MAX_SIZE, "large shape")?;
+        shape.push(dim);
+    }
+    let byte_len = if shape.contains(&0) { 0 } else { nonzero };
+    Ok(Sizes {
+        dtype,
+        shape,
         byte_len: u64::try_from(byte_len).map_err(|_| "large shape")?,
     })
 }
 
 /// The value of an unknown key, inside of `levels` containers.
-fn unknown(node: &Node<'_>, levels: usize, limits: &Limits) -> Result<(), &'static str> {
+pub fn unknown(node: &Node<'_>, levels: usize, limits: &Limits) -> Result<(), &'static str> {
     require(node.is_strict(), "token outside the scalars")?;
     // Of a bare value the levels around it do not count: the schema has them anyway.
     let depth = node.depth();
     require(depth == 0 || levels + depth <= limits.depth(), "depth")
 }
 
-fn is(key: &[u32], name: &str) -> bool {
+pub fn is(key: &[u32], name: &str) -> bool {
     key.iter().copied().eq(name.chars().map(u32::from))
 }
 
-fn require(holds: bool, what: &'static str) -> Result<(), &'static str> {
+pub fn require(holds: bool, what: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(what) }
 }
 

@@ -21,6 +21,10 @@ pub enum Operation {
     FreeHeld(usize),
     /// Whatever is at this offset.
     FreeAt(usize),
+    /// The block of this number, modulo how many are held.
+    Quarantine(usize),
+    /// Blocks in quarantine with an even index, or with an odd one.
+    Sweep(usize),
 }
 
 pub fn run(data: &[u8]) {
@@ -32,12 +36,14 @@ pub fn run(data: &[u8]) {
     let mut pair = Pair::new((half_blocks * min_block).div_ceil(2), min_block);
     for operation in rest.chunks_exact(3) {
         let number = usize::from(u16::from_le_bytes([operation[1], operation[2]]));
-        pair.apply(match operation[0] % 8 {
+        pair.apply(match operation[0] % 10 {
             0..=2 => Operation::Allocate(number % 9 * min_block + number % 3),
             3 => Operation::Allocate(number * min_block / 2),
             4 | 5 => Operation::FreeHeld(number),
             6 => Operation::FreeAt(number * min_block / 2),
-            _ => Operation::FreeAt(usize::MAX - number),
+            7 => Operation::FreeAt(usize::MAX - number),
+            8 => Operation::Quarantine(number),
+            _ => Operation::Sweep(number),
         });
     }
     pair.empty();
@@ -78,12 +84,22 @@ impl Pair {
                     self.free(self.held[index]);
                 }
             }
+            Operation::Quarantine(number) => {
+                if let Some(index) = number.checked_rem(self.held.len()) {
+                    let offset = self.held.swap_remove(index);
+                    let block = self.allocator.quarantine(offset).unwrap();
+                    assert_eq!(block.len(), self.model.quarantine(offset));
+                    assert!(self.allocator.quarantine(offset).is_err());
+                }
+            }
+            Operation::Sweep(number) => self.sweep(|index| index % 2 == number % 2),
         }
         self.check();
     }
 
-    /// Frees all that is held, and asserts that one free block is left.
+    /// Frees all that is held or in quarantine, and asserts that one free block is left.
     pub fn empty(&mut self) {
+        self.sweep(|_| true);
         while let Some(&offset) = self.held.last() {
             self.free(offset);
         }
@@ -120,16 +136,31 @@ impl Pair {
         }
     }
 
+    fn sweep(&mut self, is_done: impl Fn(usize) -> bool) {
+        let min_block = self.model.min_block;
+        let mut asked = Vec::new();
+        let freed = self.allocator.sweep(|offset| {
+            asked.push(offset);
+            is_done(offset / min_block)
+        });
+        assert_eq!(asked, self.model.quarantine);
+        assert_eq!(freed, self.model.sweep(is_done));
+    }
+
     fn check(&mut self) {
         let stats = self.allocator.stats();
         let blocks = &self.model.blocks;
         let allocated = || blocks.iter().filter(|(_, block)| block.allocated);
-        let bytes = allocated().map(|(_, block)| block.len).sum();
+        let bytes: usize = allocated().map(|(_, block)| block.len).sum();
         self.high_water = self.high_water.max(bytes);
         assert_eq!(stats.allocated_bytes(), bytes);
         assert_eq!(stats.free_bytes(), self.model.len - bytes);
         assert_eq!(stats.allocations(), allocated().count());
         assert_eq!(stats.blocks(), blocks.len());
+        let quarantine = &self.model.quarantine;
+        let bytes: usize = quarantine.iter().map(|offset| blocks[offset].len).sum();
+        assert_eq!(stats.quarantined_blocks(), quarantine.len());
+        assert_eq!(stats.quarantined_bytes(), bytes);
         assert_eq!(stats.high_water(), self.high_water);
         assert_eq!(stats.failures(), self.failures);
         assert_eq!(stats.largest_free(), self.model.largest());
@@ -139,7 +170,8 @@ impl Pair {
         assert!(stats.free_blocks_by_size().eq(sizes));
         let found = |offset: &usize| self.allocator.block_at(*offset).map(|block| block.len());
         for (offset, block) in blocks {
-            assert_eq!(found(offset), block.allocated.then_some(block.len));
+            let is_held = block.allocated && !quarantine.contains(offset);
+            assert_eq!(found(offset), is_held.then_some(block.len));
         }
     }
 }
@@ -150,6 +182,8 @@ struct Model {
     min_block: usize,
     free: Vec<Vec<usize>>,
     blocks: BTreeMap<usize, Block>,
+    /// Offsets, in the order in which they came.
+    quarantine: Vec<usize>,
 }
 
 struct Block {
@@ -170,6 +204,7 @@ impl Model {
             min_block,
             free,
             blocks,
+            quarantine: Vec::new(),
         }
     }
 
@@ -222,6 +257,7 @@ impl Model {
 
     fn free(&mut self, offset: usize) -> Result<usize, PoolError> {
         let block = self.blocks.get(&offset).filter(|block| block.allocated);
+        let block = block.filter(|_| !self.quarantine.contains(&offset));
         let freed = block.ok_or(PoolError::NotAllocated { offset })?.len;
         let (mut offset, mut len) = (offset, freed);
         loop {
@@ -241,5 +277,21 @@ impl Model {
         let order = self.order(len);
         self.free[order].push(offset);
         Ok(freed)
+    }
+
+    fn quarantine(&mut self, offset: usize) -> usize {
+        self.quarantine.push(offset);
+        self.blocks[&offset].len
+    }
+
+    fn sweep(&mut self, is_done: impl Fn(usize) -> bool) -> usize {
+        let before = std::mem::take(&mut self.quarantine);
+        let is_done = |offset: &usize| is_done(offset / self.min_block);
+        let (done, left): (Vec<_>, _) = before.into_iter().partition(is_done);
+        self.quarantine = left;
+        for &offset in &done {
+            self.free(offset).unwrap();
+        }
+        done.len()
     }
 }

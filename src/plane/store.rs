@@ -3,6 +3,7 @@
 use core::borrow::Borrow;
 use core::fmt;
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{ErrorKind, Region, Slot};
@@ -11,6 +12,7 @@ use crate::json::Object;
 use crate::message::Options;
 use crate::tensor::{Descriptor, TensorView};
 use crate::transfer::manifest::{Manifest, Plan, Storage, Tensors};
+use crate::transfer::worker::Output;
 
 /// Tensors in a slot, and the manifest that says where.
 #[derive(Debug)]
@@ -43,6 +45,13 @@ impl Stored {
     #[must_use]
     pub fn into_parts(self) -> (Slot, usize, Vec<u8>) {
         (self.slot, self.used_len, self.manifest)
+    }
+}
+
+/// What a worker [stages](crate::transfer::Instance::stage).
+impl From<Stored> for Output {
+    fn from(stored: Stored) -> Self {
+        Self::from_stored(stored.slot, stored.used_len, stored.manifest)
     }
 }
 
@@ -88,8 +97,7 @@ impl Region {
         let mut slot = slot.map_err(|error| StoreError::Plane(error.into()))?;
         let bytes = self.bytes_mut(&mut slot).map_err(StoreError::Plane)?;
         plan.store(bytes).map_err(StoreError::Encode)?;
-        let mut manifest = Vec::new();
-        manifest.resize(plan.encoded_len(), 0);
+        let mut manifest = vec![0; plan.encoded_len()];
         plan.encode_into(&mut manifest)
             .map_err(StoreError::Encode)?;
         Ok(Stored {

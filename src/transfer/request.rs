@@ -135,7 +135,8 @@ impl fmt::Debug for RequestId {
 /// What a map of requests is searched by without an allocation: a [`RequestId`] or a [`Str`].
 ///
 /// ```text
-/// requests.get(&message.request_id as &dyn Key)
+/// let key: &dyn Key = &message.request_id;
+/// requests.get(key)
 /// ```
 pub(crate) trait Key {
     /// The text that both compare by.

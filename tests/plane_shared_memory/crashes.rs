@@ -9,7 +9,7 @@ use std::time::Duration;
 use tensorwire::plane::{DataPlane, ErrorKind};
 
 use crate::process::Process;
-use crate::{Folder, MIB, Numbers, filled, push, push_slot, register};
+use crate::{Folder, MIB, Numbers, base, filled, push, push_slot, register};
 
 const ROUNDS: usize = 20;
 
@@ -149,7 +149,7 @@ fn who_comes_back_is_another_session() {
     let folder = Folder::new();
     let mut plane = folder.plane();
     let region = register(&mut plane, MIB);
-    let mut push_to = |session: &str| push(&mut plane, &region, (1, 8), session, 1 << 44);
+    let mut push_to = |session: &str| push(&mut plane, &region, (1, 8), session, base(session, 1));
     let mut peer = folder.plane();
     let theirs = register(&mut peer, MIB);
     let landing = theirs.pool().allocate(1).unwrap().open();
@@ -168,7 +168,7 @@ fn who_comes_back_is_another_session() {
     drop((landing, theirs));
     assert_eq!(push_to(peer.session_id()), Err(ErrorKind::PeerGone));
     let out = ErrorKind::OutOfBounds {
-        address: 1 << 44,
+        address: base(peer.session_id(), 1),
         len: 8,
     };
     assert_eq!(push_to(peer.session_id()), Err(out));
@@ -208,7 +208,9 @@ fn a_sweep_spares_the_living_and_the_files_of_others() {
                     let region = register(&mut plane, MIB);
                     let theirs = register(&mut peer, MIB);
                     let landing = theirs.pool().allocate(1).unwrap().open();
-                    let pushed = push(&mut plane, &region, (seed, 8), peer.session_id(), 1 << 44);
+                    // Not always pool 1: what a sweep was faster to lock is made again.
+                    let address = theirs.base();
+                    let pushed = push(&mut plane, &region, (seed, 8), peer.session_id(), address);
                     assert_eq!(pushed, Ok(8), "round {round}");
                     landing.close().unwrap();
                 }

@@ -3,12 +3,12 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use tensorwire::plane::{DataPlane, ErrorKind};
 
-use crate::{Folder, MIB, push, register};
+use crate::{Folder, MIB, base, push, register};
 
 #[test]
 fn files_are_their_owners_alone_and_their_names_no_guess() {
@@ -66,6 +66,31 @@ fn a_folder_that_is_not_there_is_made_for_its_owner_alone() {
 /// A session that there is not, but for what the test puts into its place.
 const SESSION: &str = "shm-1-8123456789abcdef0123456789abcdef";
 
+/// Makes something at its second path; a good segment is at the first.
+type Make = fn(&Path, &Path);
+
+/// What is not a file of one name.
+const MAKERS: [(&str, Make); 5] = [
+    ("a link to a segment", |good, path| {
+        symlink(good, path).unwrap()
+    }),
+    ("a second name of one", |good, path| {
+        fs::hard_link(good, path).unwrap()
+    }),
+    ("a link to nothing", |_, path| {
+        symlink("/nowhere", path).unwrap()
+    }),
+    ("a folder", |_, path| fs::create_dir(path).unwrap()),
+    ("a pipe", |_, path| {
+        let made = Command::new("mkfifo")
+            .arg("-m")
+            .arg("600")
+            .arg(path)
+            .status();
+        assert!(made.unwrap().success());
+    }),
+];
+
 /// Copies a good segment to `path`, and cuts it or draws it out to `len` bytes.
 fn copy(good: &Path, path: &Path, len: u64) -> File {
     fs::copy(good, path).unwrap();
@@ -85,8 +110,12 @@ fn what_lies_under_a_good_name_is_checked_before_it_is_used() {
     let good = folder.segment(peer.session_id(), 1);
     let len = fs::metadata(&good).unwrap().len();
     assert_eq!(len, 3 << 20);
-    let path = folder.segment(SESSION, 1);
-    let mut push_there = || push(&mut plane, &region, (1, 8), SESSION, 1 << 44);
+    // Another session whose pools have the same numbers.
+    let (head, low) = (SESSION.len() - 4, peer.session_id());
+    let session = format!("{}{}", &SESSION[..head], &low[head..]);
+    let path = folder.segment(&session, 1);
+    let address = base(&session, 1);
+    let mut push_there = || push(&mut plane, &region, (1, 8), &session, address);
 
     // The copy is good, if somebody holds it.
     let file = copy(&good, &path, len);
@@ -153,27 +182,7 @@ fn what_lies_under_a_good_name_is_checked_before_it_is_used() {
     }
     fs::remove_file(&path).unwrap();
     // Not a file of one name.
-    let makers: [(&str, fn(&PathBuf, &PathBuf)); 5] = [
-        ("a link to a segment", |good, path| {
-            symlink(good, path).unwrap()
-        }),
-        ("a second name of one", |good, path| {
-            fs::hard_link(good, path).unwrap()
-        }),
-        ("a link to nothing", |_, path| {
-            symlink("/nowhere", path).unwrap()
-        }),
-        ("a folder", |_, path| fs::create_dir(path).unwrap()),
-        ("a pipe", |_, path| {
-            let made = Command::new("mkfifo")
-                .arg("-m")
-                .arg("600")
-                .arg(path)
-                .status();
-            assert!(made.unwrap().success());
-        }),
-    ];
-    for (what, make) in makers {
+    for (what, make) in MAKERS {
         make(&good, &path);
         assert_eq!(push_there(), Err(ErrorKind::UnknownSession), "{what}");
         // And a sweep neither hangs on it nor follows it.
@@ -199,9 +208,12 @@ fn a_plane_that_has_lost_its_files_does_not_push() {
     let theirs = register(&mut peer, MIB);
     let _landing = theirs.pool().allocate(MIB).unwrap().open();
     let session = peer.session_id().to_owned();
-    assert_eq!(push(&mut plane, &region, (1, 8), &session, 1 << 44), Ok(8));
+    assert_eq!(
+        push(&mut plane, &region, (1, 8), &session, base(&session, 1)),
+        Ok(8)
+    );
     let half = &plane.session_id()["shm-1-".len()..][..16];
     fs::remove_file(folder.0.join(format!("tensorwire-1-plane-{half}"))).unwrap();
-    let pushed = push(&mut plane, &region, (1, 8), &session, 1 << 44);
+    let pushed = push(&mut plane, &region, (1, 8), &session, base(&session, 1));
     assert_eq!(pushed, Err(ErrorKind::Backend));
 }

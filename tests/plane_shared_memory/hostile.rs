@@ -7,7 +7,7 @@ use tensorwire::plane::{DataPlane, ErrorKind};
 use tensorwire::transfer::pool::Landing;
 
 use crate::process::Process;
-use crate::{Folder, MIB, filled, push, push_slot, register};
+use crate::{Folder, MIB, base, filled, push, push_slot, register};
 
 #[test]
 fn a_header_is_looked_at_once() {
@@ -18,7 +18,7 @@ fn a_header_is_looked_at_once() {
     let session = peer.session_id().to_owned();
     let landing = theirs.pool().allocate(MIB).unwrap().open();
     assert_eq!(
-        push(&mut plane, &region, (1, MIB), &session, 1 << 44),
+        push(&mut plane, &region, (1, MIB), &session, base(&session, 1)),
         Ok(1 << 20)
     );
     let segment = File::options()
@@ -29,10 +29,16 @@ fn a_header_is_looked_at_once() {
         segment.write_all_at(&garbage, 0).unwrap();
         // Who has mapped it goes by what it has read then.
         assert_eq!(
-            push(&mut plane, &region, (2, MIB), &session, 1 << 44),
+            push(&mut plane, &region, (2, MIB), &session, base(&session, 1)),
             Ok(1 << 20)
         );
-        let pushed = push(&mut plane, &region, (2, MIB + 1), &session, 1 << 44);
+        let pushed = push(
+            &mut plane,
+            &region,
+            (2, MIB + 1),
+            &session,
+            base(&session, 1),
+        );
         let past = ErrorKind::PastWindow {
             len: (1 << 20) + 1,
             room: 1 << 20,
@@ -41,10 +47,10 @@ fn a_header_is_looked_at_once() {
         // Who comes now does not take it for a segment.
         let mut late = folder.plane();
         let own = register(&mut late, MIB);
-        let pushed = push(&mut late, &own, (2, 8), &session, 1 << 44);
+        let pushed = push(&mut late, &own, (2, 8), &session, base(&session, 1));
         assert_eq!(pushed, Err(ErrorKind::UnknownSession));
         // And to its owner it means nothing at all.
-        assert_eq!((theirs.base(), theirs.len()), (1 << 44, 2 * MIB));
+        assert_eq!((theirs.base(), theirs.len()), (base(&session, 1), 2 * MIB));
     }
     let slot = landing.close().unwrap();
     assert!(crate::is_filled(theirs.bytes(&slot).unwrap(), 2));
@@ -142,6 +148,13 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     let segment = folder.segment(&session, 1);
     // The header and all eight windows.
     let len = (4096 + 8 * 64).to_string();
+    // Mapped while the header is good.
+    let landing = theirs.pool().allocate(1).unwrap().open();
+    assert_eq!(
+        push(&mut plane, &region, (5, 8), &session, theirs.base()),
+        Ok(8)
+    );
+    drop(landing);
     let mut scribbler = Process::start("scribbler", &folder, &[segment.to_str().unwrap(), &len]);
     assert_eq!(scribbler.hear(), "ready");
 
@@ -177,19 +190,19 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
             Err(kind) => format!("{kind:?}"),
         };
         *told.entry(kind).or_insert(0) += 1;
-        if landings.len() > 3 || round % 5 == 0 {
-            if let Some(landing) = landings.pop() {
-                let place = (landing.offset(), landing.len());
-                match landing.close() {
-                    Ok(slot) => {
-                        assert_eq!((slot.offset(), slot.len()), place);
-                        assert_eq!(theirs.bytes(&slot).unwrap().len(), place.1);
-                        closed += 1;
-                    }
-                    // Looked at while it changed.
-                    Err(_) => busy += 1,
-                }
+        let is_time = landings.len() > 3 || round % 5 == 0;
+        let Some(landing) = landings.pop_if(|_| is_time) else {
+            continue;
+        };
+        let place = (landing.offset(), landing.len());
+        match landing.close() {
+            Ok(slot) => {
+                assert_eq!((slot.offset(), slot.len()), place);
+                assert_eq!(theirs.bytes(&slot).unwrap().len(), place.1);
+                closed += 1;
             }
+            // Looked at while it changed.
+            Err(_) => busy += 1,
         }
     }
     scribbler.kill();
@@ -205,6 +218,11 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     assert!(
         told.keys().all(|kind| known.contains(&kind.as_str())),
         "{told:?}"
+    );
+    assert!(
+        ["Busy", "Closed", "Ok"]
+            .iter()
+            .all(|&kind| told.contains_key(kind))
     );
     assert!(closed > 0);
 

@@ -64,11 +64,23 @@ impl Folder {
         names
     }
 
-    /// The file of pool `number` of a session.
-    pub(crate) fn segment(&self, session: &str, number: u32) -> PathBuf {
+    /// The file of the pool that a session registered as its `count`th, from 1.
+    pub(crate) fn segment(&self, session: &str, count: u32) -> PathBuf {
         let digits = session.strip_prefix("shm-1-").unwrap();
+        let number = number(session, count);
         self.0.join(format!("tensorwire-1-{digits}-{number:08x}"))
     }
+}
+
+/// The number of that pool: each session counts from where its lowest digits say.
+fn number(session: &str, count: u32) -> u32 {
+    let low = &session[session.len() - 4..];
+    (u32::from_str_radix(low, 16).unwrap() << 3) + count
+}
+
+/// The address of the first byte of that pool.
+pub(crate) fn base(session: &str, count: u32) -> u64 {
+    u64::from(number(session, count)) << 44
 }
 
 impl Drop for Folder {

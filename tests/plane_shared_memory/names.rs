@@ -2,7 +2,7 @@
 
 use tensorwire::plane::{DataPlane, ErrorKind};
 
-use crate::{Folder, MIB, Numbers, filled, push, push_slot, register};
+use crate::{Folder, MIB, Numbers, base, filled, push, push_slot, register};
 
 #[test]
 fn what_is_no_session_is_unknown() {
@@ -147,7 +147,8 @@ fn any_address_is_refused_or_inside() {
     let mut numbers = Numbers(11);
     let (mut slot, mut hits) = (region.pool().allocate(MIB).unwrap(), 0);
     for _ in 0..20_000 {
-        let near = [0, 1 << 44, 2 << 44, 1 << 63, u64::MAX][numbers.below(5)];
+        let next = base(&session, 2);
+        let near = [0, theirs.base(), next, 1 << 63, u64::MAX][numbers.below(5)];
         let address = near.wrapping_add(numbers.next() >> numbers.below(64));
         let len = numbers.below(MIB + 1) >> numbers.below(20);
         let end = address.checked_add(len as u64);

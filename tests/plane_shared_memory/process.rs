@@ -227,8 +227,9 @@ fn scribbler() {
     loop {
         let mut garbage = vec![0_u8; len];
         for word in garbage.chunks_exact_mut(8) {
-            // Small and large ones, and such that look like writers, open and closed windows.
-            let number = numbers.next() >> (numbers.below(64) as u32);
+            // Writers, lengths and generations that may be ones, closed windows, and nonsense.
+            let shift = [0, 0, 42, 44, 64][numbers.below(5)];
+            let number = numbers.next().checked_shr(shift).unwrap_or(0);
             word.copy_from_slice(&number.to_ne_bytes());
         }
         file.write_all_at(&garbage, 0).unwrap();

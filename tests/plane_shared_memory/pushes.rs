@@ -6,7 +6,7 @@ use tensorwire::plane::shared::Builder;
 use tensorwire::plane::{DataPlane, ErrorKind, MemoryKind, PlaneError, RegionOptions, Transfer};
 
 use crate::process::Process;
-use crate::{Folder, MIB, filled, is_filled, push, register};
+use crate::{Folder, MIB, base, filled, is_filled, push, register};
 
 #[test]
 fn two_processes_push_both_ways() {
@@ -77,7 +77,7 @@ fn what_came_is_seen_where_it_was_written() {
         }
     }
     // And an address tells nothing of where it lies here.
-    assert_eq!(region.base(), 1 << 44);
+    assert_eq!(region.base(), base(&session, 1));
     worker.end();
 }
 
@@ -218,7 +218,7 @@ fn few_segments_stay_mapped_and_those_of_the_dead_do_not() {
         .collect();
     let mut push_to = |index: usize, peers: &[(tensorwire::plane::shared::Plane, _, _)]| {
         let session = peers[index].0.session_id();
-        let pushed = push(&mut plane, &region, (1, 100), session, 1 << 44);
+        let pushed = push(&mut plane, &region, (1, 100), session, base(session, 1));
         assert_eq!(pushed, Ok(100));
         plane.mapped_segments()
     };

@@ -8,7 +8,8 @@ use tensorwire::message::{CONTROL_MARKER, NO_SCALARS, Scalar};
 use tensorwire::transfer::message::{Abort, Alloc, Push};
 use tensorwire::transfer::pool::{Pool, WindowTable};
 use tensorwire::transfer::worker::{
-    CallError, Ending, Event, Input, Outgoing, Output, ProtocolError, Settings, Site, Step,
+    CallError, Ending, Event, Input, Outgoing, Output, ProtocolError, PushOrder, Received,
+    Settings, Site, Step,
 };
 use tensorwire::transfer::{Control, Instance, Receiver, RequestId, Role, Sender};
 
@@ -556,6 +557,16 @@ fn what_a_worker_answers_after_an_abort_is_over() {
     assert_eq!((Some(&job), ending), (bed.job.as_ref(), Ending::Aborted));
     assert_eq!(bed.stage(), Err(CallError::Over));
     assert_eq!(bed.blocks(), 0);
+}
+
+#[test]
+fn machines_and_what_they_hand_out_go_to_any_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<Instance>();
+    is_send::<Received>();
+    is_send::<Output>();
+    is_send::<PushOrder>();
+    is_send::<Event>();
 }
 
 #[test]

@@ -68,6 +68,12 @@ pub struct Config {
     pub loss: u32,
     /// Out of 256 messages.
     pub copies: u32,
+    /// Whether work and READY are copied, which begin a request at a worker, or else the others.
+    ///
+    /// Not both: a copy of the first two that comes late begins the request anew at a worker that is
+    /// through with it, and a late PUSH of before would then move the output of this second
+    /// life. The wire has nothing to tell them apart by.
+    pub copies_begin: bool,
     /// Out of 256 pushes, at each stage of theirs.
     pub bad_pushes: u32,
     /// Out of 256 jobs.
@@ -114,6 +120,7 @@ impl Config {
             steps: 40 + choices.below(120),
             loss,
             copies,
+            copies_begin: choices.chance(128),
             bad_pushes,
             bad_jobs,
             restarts,

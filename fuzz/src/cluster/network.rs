@@ -66,7 +66,10 @@ impl Network {
             due: now + MESSAGE_TIMEOUT,
             is_copy: false,
         };
-        if config.copies > 0 && choices.chance(config.copies) {
+        if config.copies > 0
+            && config.copies_begin == begins(&packet.frames)
+            && choices.chance(config.copies)
+        {
             self.copied += 1;
             let mut copy = packet.clone();
             copy.is_copy = true;
@@ -124,5 +127,16 @@ impl Network {
     /// What is on the wires of a worker that dies.
     pub fn forget(&mut self, node: usize, wire: Wire) {
         self.wires[node * WIRES.len() + wire as usize].clear();
+    }
+}
+
+/// Whether a request begins with it at a worker.
+fn begins(frames: &[Vec<u8>]) -> bool {
+    match frames {
+        [marker, payload] if marker == b"__transfer__" => {
+            payload.starts_with(br#"{"msg_type":"transfer_ready"#)
+        }
+        [_, work] => work.len() == 5,
+        _ => false,
     }
 }

@@ -56,9 +56,6 @@ impl Inlet {
     /// On an error nothing has begun.
     pub(in crate::plane) fn begin(&self, pieces: &[Piece]) -> Result<Delivery, ErrorKind> {
         let region = self.region.upgrade().ok_or(ErrorKind::PeerGone)?;
-        for piece in pieces {
-            piece.offset_in(self.base, self.len)?;
-        }
         let mut delivery = Delivery {
             region,
             table: self.table.clone(),

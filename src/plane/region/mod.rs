@@ -140,9 +140,12 @@ impl Region {
     ///
     /// [`OutOfBounds`](ErrorKind::OutOfBounds) past the end of the pool.
     pub fn address_of(&self, offset: usize) -> Result<u64, ErrorKind> {
-        let base = self.base();
-        let address = base.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX));
-        offset_in(base, self.len(), address, 0)?;
+        let byte_offset = u64::try_from(offset).unwrap_or(u64::MAX);
+        // No saturation for an offset in the pool: `new` has seen that its end has an address.
+        let address = self.base().saturating_add(byte_offset);
+        if offset > self.len() {
+            return Err(ErrorKind::OutOfBounds { address, len: 0 });
+        }
         Ok(address)
     }
 
@@ -269,5 +272,76 @@ impl WeakRegion {
 impl fmt::Debug for WeakRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakRegion")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString as _;
+
+    use super::*;
+    use crate::transfer::pool::WindowTable;
+
+    /// Memory that is a number: nobody gets its bytes.
+    #[derive(Debug)]
+    struct OfDevice {
+        address: u64,
+        len: usize,
+    }
+
+    const KIND: MemoryKind = MemoryKind::Device { ordinal: 2 };
+
+    // SAFETY: the rules of `Memory`.
+    // 1. The fields never change.
+    // 2. The kind is none of the host.
+    // 3. There are no bytes.
+    unsafe impl Memory for OfDevice {
+        fn as_ptr(&self) -> NonNull<u8> {
+            NonNull::dangling()
+        }
+
+        fn len(&self) -> usize {
+            self.len
+        }
+
+        fn kind(&self) -> MemoryKind {
+            KIND
+        }
+
+        fn address(&self) -> u64 {
+            self.address
+        }
+    }
+
+    fn region(address: u64, len: usize) -> Result<Region, ErrorKind> {
+        let memory = Box::new(OfDevice { address, len });
+        Region::new(memory, 512, Arc::new(WindowTable::new()))
+    }
+
+    #[test]
+    fn memory_of_a_device_has_slots_and_addresses_but_no_bytes() {
+        let region = region(1 << 63, 4096).unwrap();
+        let mut slot = region.pool().allocate(1024).unwrap();
+        assert_eq!(region.kind(), KIND);
+        assert_eq!(region.address_of(slot.offset() + 8), Ok((1 << 63) + 8));
+        let unsupported = ErrorKind::Unsupported { kind: KIND };
+        assert_eq!(region.bytes(&slot), Err(unsupported));
+        assert_eq!(region.bytes_mut(&mut slot), Err(unsupported));
+        assert_eq!(
+            unsupported.to_string(),
+            "not possible with memory of device 2"
+        );
+    }
+
+    #[test]
+    fn addresses_end_before_they_wrap() {
+        let last = u64::MAX - 4096;
+        assert_eq!(region(last, 4096).unwrap().address_of(4096), Ok(u64::MAX));
+        let out = |address, len| ErrorKind::OutOfBounds { address, len };
+        assert_eq!(region(last + 1, 4096).unwrap_err(), out(last + 1, 4096));
+        // The pool is what counts: the largest power of two inside.
+        assert!(region(last, 8191).is_ok());
+        let past = region(last, 4096).unwrap().address_of(4097);
+        assert!(past.is_err());
     }
 }

@@ -90,7 +90,7 @@ impl Layout {
     /// power of two or make no whole number, and for numbers past [`MAX_NUMBER`] or 0.
     pub(super) fn new(number: u32, pool_len: u64, min_block: u64) -> Option<Self> {
         let in_range = pool_len > 0 && pool_len <= MAX_POOL_LEN && min_block.is_power_of_two();
-        if !in_range || pool_len % min_block != 0 || !(1..=MAX_NUMBER).contains(&number) {
+        if !in_range || !pool_len.is_multiple_of(min_block) || !(1..=MAX_NUMBER).contains(&number) {
             return None;
         }
         let windows = pool_len.checked_div(min_block)?;

@@ -99,7 +99,7 @@ impl Mapping {
     /// Returns the word at `offset`, which is a multiple of 8 before the end of the windows.
     fn word(&self, offset: usize) -> Option<&AtomicU64> {
         let end = offset.checked_add(size_of::<u64>())?;
-        if end > self.layout.windows_end() || offset % align_of::<AtomicU64>() != 0 {
+        if end > self.layout.windows_end() || !offset.is_multiple_of(align_of::<AtomicU64>()) {
             return None;
         }
         let word = self.map.as_mut_ptr().wrapping_add(offset).cast::<u64>();
@@ -127,6 +127,8 @@ impl fmt::Debug for Mapping {
 mod tests {
     use core::sync::atomic::Ordering;
 
+    use alloc::format;
+    use alloc::vec;
     use std::fs::OpenOptions;
 
     use super::*;

@@ -52,7 +52,9 @@
 //!
 //! The session id is `shm-1-` and the 32 hex digits of the session: 127 random bits, which who
 //! cannot list the folder cannot guess. An address has the pool's number in its upper 20 bits,
-//! and the offset in the lower 44: it tells nothing of where things lie in a process.
+//! and the offset in the lower 44: it tells nothing of where things lie in a process. Pools are
+//! counted from 8 times the lowest 16 bits of the session, plus 1, so that two sessions have
+//! different addresses: what is meant for one is refused by the other.
 //!
 //! # Who is trusted
 //!
@@ -94,7 +96,7 @@
 //! - Unix alone. Both ends see the same folder: containers have to share it.
 //! - Memory of the host alone, taken when the pool is registered; where the folder has no
 //!   room that fails, and not a later touch.
-//! - Up to 2^20 - 2 pools of a plane, one after another, of up to 2^44 bytes.
+//! - Up to 2^19 pools of a plane, one after another, of up to 2^44 bytes.
 
 mod error;
 mod file;

@@ -50,6 +50,16 @@ impl Session {
         format!("shm-{VERSION}-{self}")
     }
 
+    /// Returns the number after which its pools are counted.
+    ///
+    /// So an address of one session is, but for one in 2^16, none of another. A head node that
+    /// mixes up the slots of two workers, as the Python one does when a push fails, makes pushes
+    /// fail then, and does not have one request written over another.
+    pub(super) fn numbers_from(self) -> u32 {
+        let [low, high, ..] = self.0.to_le_bytes();
+        u32::from(u16::from_le_bytes([low, high])) << 3
+    }
+
     /// Returns what the session's plane is called where it writes.
     pub(super) fn writer(self) -> Writer {
         // The upper half, which has the bit, fits.
@@ -139,6 +149,8 @@ fn hex(digits: &str, len: usize) -> Option<u128> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]

@@ -112,7 +112,7 @@ impl Builder {
             own: Vec::new(),
             peers: Peers::new(self.max_mapped, self.prefault),
             prefault: self.prefault,
-            number: 0,
+            number: session.numbers_from(),
             pushes: 0,
             ended: VecDeque::new(),
             copied_bytes: 0,
@@ -228,11 +228,9 @@ impl Plane {
         for piece in transfer.pieces() {
             let known = targets.last().map(|(mapping, _, _)| mapping);
             let (mapping, offset) = self.enter(session, piece, known, &mut writing)?;
-            let source = bytes.get(piece.source());
-            let source = source.ok_or(ErrorKind::SourceOutOfBounds {
-                end: piece.source().end,
-                slot_len: bytes.len(),
-            })?;
+            let (end, slot_len) = (piece.source().end, bytes.len());
+            let outside = ErrorKind::SourceOutOfBounds { end, slot_len };
+            let source = bytes.get(piece.source()).ok_or(outside)?;
             targets.push((mapping, offset, source));
         }
         let mut copied: u64 = 0;

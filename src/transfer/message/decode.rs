@@ -34,7 +34,7 @@ pub(super) fn decode<'a>(payload: &'a [u8], options: &Options) -> Result<Control
     let message = Object::new(Value::new(cursor.text_since(start), start));
     cursor.finish()?;
     let found = Found {
-        fields,
+        fields: &fields,
         start,
         message,
         has_extras,
@@ -70,8 +70,8 @@ fn find_type<'a>(mut cursor: Cursor<'a>, options: &Options) -> Result<Str<'a>, D
 }
 
 /// What a message holds, before it is known whether that is all it has to.
-struct Found<'a> {
-    fields: Fields<'a>,
+struct Found<'a, 'f> {
+    fields: &'f Fields<'a>,
     /// Where the object starts.
     start: usize,
     message: Object<'a>,
@@ -79,7 +79,7 @@ struct Found<'a> {
     has_extras: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Found<'a, '_> {
     fn extras(&self, schema: &'static [SchemaKey]) -> Extras<'a> {
         if self.has_extras {
             Extras::new(self.message, schema)
@@ -144,7 +144,7 @@ impl<'a> Found<'a> {
 
     fn done(mut self) -> Result<Done<'a>, DecodeError> {
         let request_id = self.request_id()?;
-        let fields = &self.fields;
+        let fields = self.fields;
         let staged = fields.staged_for_decoder == Some(true);
         let (outcome, schema) = match fields.error.flatten() {
             Some(error) => (Outcome::Failed(error), DONE_ENDED),
@@ -164,7 +164,7 @@ impl<'a> Found<'a> {
     }
 
     fn push(&self) -> Result<Push<'a>, DecodeError> {
-        let fields = &self.fields;
+        let fields = self.fields;
         Ok(Push {
             request_id: self.request_id()?,
             dest_session_id: self.demand(fields.dest_session_id, SchemaKey::DestSessionId)?,
@@ -195,7 +195,7 @@ impl<'a> Found<'a> {
     }
 
     fn register(&self) -> Result<Register<'a>, DecodeError> {
-        let fields = &self.fields;
+        let fields = self.fields;
         Ok(Register {
             role: self.demand(fields.role, SchemaKey::Role)?,
             session_id: self.session_id()?,

@@ -1,11 +1,9 @@
 //! Which bytes of a pool are free: a buddy allocator that places as the Python peers do.
 
 use core::fmt;
-use core::iter;
-
-use alloc::vec::Vec;
 
 use super::PoolError;
+use super::nodes::{List, NONE, Nodes, State};
 use super::stats::Stats;
 
 /// The length of the smallest block, unless another is asked for: 1 MiB.
@@ -13,9 +11,6 @@ pub const MIN_BLOCK: usize = 1 << 20;
 
 /// One list of free blocks for each power of two that a `usize` holds.
 pub(super) const ORDERS: usize = 64;
-
-/// No block: the end of a list.
-const NONE: usize = usize::MAX;
 
 /// Tells which bytes of a pool are free, and which block the next caller gets.
 ///
@@ -175,6 +170,44 @@ impl BuddyAllocator {
         Ok(block)
     }
 
+    /// Keeps the block that starts at `offset` from everybody, its owner too, until it is
+    /// [swept](Self::sweep) away.
+    ///
+    /// For a block that nobody holds any more, but that a peer still writes to.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAllocated`](PoolError::NotAllocated) as [`free`](Self::free), also if it is in quarantine.
+    pub fn quarantine(&mut self, offset: usize) -> Result<Block, PoolError> {
+        let (index, order) = self.allocated(offset)?;
+        let block = self.block(index, order);
+        self.stats.quarantined(block.len);
+        let state = State::Quarantined(order);
+        self.nodes.push(&mut self.quarantine, index, state);
+        Ok(block)
+    }
+
+    /// Frees those blocks in quarantine of whose offsets `is_done` says so, and returns how many.
+    ///
+    /// It is asked once for each block there, the one that has been there for longest first.
+    pub fn sweep(&mut self, mut is_done: impl FnMut(usize) -> bool) -> usize {
+        let mut freed: usize = 0;
+        let mut next = self.quarantine.head;
+        while let State::Quarantined(order) = self.nodes.at(next).state {
+            let index = next;
+            next = self.nodes.at(index).next;
+            let block = self.block(index, order);
+            if !is_done(block.offset) {
+                continue;
+            }
+            self.nodes.unlink(&mut self.quarantine, index);
+            self.stats.swept(block.len);
+            self.merge(index, order);
+            freed = freed.saturating_add(1);
+        }
+        freed
+    }
+
     /// Returns the allocated block that starts at `offset`, if one does.
     #[must_use]
     pub fn block_at(&self, offset: usize) -> Option<Block> {
@@ -209,35 +242,6 @@ impl BuddyAllocator {
         }
         stats.quarantined_blocks = self.quarantine.len;
         stats
-    }
-
-    /// Keeps the allocated block at `offset`, which nobody holds any more, until its
-    /// writer is done.
-    pub(super) fn quarantine(&mut self, offset: usize) -> Result<(), PoolError> {
-        let (index, order) = self.allocated(offset)?;
-        self.stats.quarantined(self.len_of(order));
-        let state = State::Quarantined(order);
-        self.nodes.push(&mut self.quarantine, index, state);
-        Ok(())
-    }
-
-    /// Frees those blocks in quarantine whose writers are done, and returns how many.
-    pub(super) fn sweep(&mut self, mut is_done: impl FnMut(usize) -> bool) -> usize {
-        let mut freed: usize = 0;
-        let mut next = self.quarantine.head;
-        while let State::Quarantined(order) = self.nodes.at(next).state {
-            let index = next;
-            next = self.nodes.at(index).next;
-            let block = self.block(index, order);
-            if !is_done(block.offset) {
-                continue;
-            }
-            self.nodes.unlink(&mut self.quarantine, index);
-            self.stats.swept(block.len);
-            self.merge(index, order);
-            freed = freed.saturating_add(1);
-        }
-        freed
     }
 
     /// Takes a free block of at least `len` bytes, which are not 0, out of its list.
@@ -377,106 +381,4 @@ fn units(order: u32) -> usize {
 
 fn bit(order: u32) -> u64 {
     1_u64.checked_shl(order).unwrap_or(0)
-}
-
-/// A list of blocks, by the index of their first smallest block.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: usize,
-    tail: usize,
-    len: usize,
-}
-
-impl List {
-    const EMPTY: Self = Self {
-        head: NONE,
-        tail: NONE,
-        len: 0,
-    };
-}
-
-/// What is known of a block, at the smallest block with which it starts.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    state: State,
-    /// Its neighbours in the list that it is in: of its order, or the quarantine.
-    prev: usize,
-    next: usize,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    Allocated(u32),
-    Free(u32),
-    /// No block starts here.
-    Inner,
-    Quarantined(u32),
-}
-
-impl Node {
-    const INNER: Self = Self {
-        state: State::Inner,
-        prev: NONE,
-        next: NONE,
-    };
-}
-
-/// The nodes, and the lists that run through them.
-struct Nodes {
-    nodes: Vec<Node>,
-}
-
-impl Nodes {
-    fn new(count: usize) -> Result<Self, PoolError> {
-        let mut nodes = Vec::new();
-        let reserved = nodes.try_reserve_exact(count);
-        reserved.map_err(|_| PoolError::OutOfMemory)?;
-        nodes.extend(iter::repeat_n(Node::INNER, count));
-        Ok(Self { nodes })
-    }
-
-    /// Returns the node at `index`; past the last one, one where no block starts.
-    fn at(&self, index: usize) -> Node {
-        self.nodes.get(index).copied().unwrap_or(Node::INNER)
-    }
-
-    /// Makes the node at `index` one of no list.
-    fn set(&mut self, index: usize, state: State) {
-        if let Some(node) = self.nodes.get_mut(index) {
-            *node = Node {
-                state,
-                ..Node::INNER
-            };
-        }
-    }
-
-    /// Appends the node at `index`, which is in no list, to `list`.
-    fn push(&mut self, list: &mut List, index: usize, state: State) {
-        let prev = list.tail;
-        self.set(index, state);
-        if let Some(node) = self.nodes.get_mut(index) {
-            node.prev = prev;
-        }
-        match self.nodes.get_mut(prev) {
-            Some(node) => node.next = index,
-            None => list.head = index,
-        }
-        list.tail = index;
-        list.len = list.len.saturating_add(1);
-    }
-
-    /// Takes the node at `index` out of `list`, which it is in.
-    fn unlink(&mut self, list: &mut List, index: usize) {
-        let Node { prev, next, .. } = self.at(index);
-        match self.nodes.get_mut(prev) {
-            Some(node) => node.next = next,
-            None => list.head = next,
-        }
-        match self.nodes.get_mut(next) {
-            Some(node) => node.prev = prev,
-            None => list.tail = prev,
-        }
-        self.set(index, State::Inner);
-        list.len = list.len.saturating_sub(1);
-    }
 }

@@ -30,6 +30,7 @@
 
 mod buddy;
 mod error;
+mod nodes;
 #[cfg(feature = "std")]
 mod slot;
 mod stats;

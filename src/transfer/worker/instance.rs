@@ -58,15 +58,15 @@ use crate::transfer::{Control, Role};
 /// use std::collections::HashMap;
 /// use std::time::Duration;
 ///
-/// use tensorwire::TensorView;
 /// use tensorwire::json::Value;
 /// use tensorwire::message::Scalar;
 /// use tensorwire::plane::memory::Hub;
 /// use tensorwire::plane::{DataPlane, PushId, RegionOptions, Transfer};
-/// use tensorwire::transfer::manifest::{Decoder, Plan};
+/// use tensorwire::transfer::manifest::Storage;
 /// use tensorwire::transfer::message::{Alloc, Push, Ready};
-/// use tensorwire::transfer::worker::{Event, Input, Job, Output, PushOrder, Settings, Site};
+/// use tensorwire::transfer::worker::{Event, Input, Job, PushOrder, Settings, Site};
 /// use tensorwire::transfer::{Control, Instance, Role};
+/// use tensorwire::{Options, TensorView};
 ///
 /// /// Does all that there is to do: pushes, takes back what was pushed, sends.
 /// fn drive<P: DataPlane>(
@@ -116,14 +116,8 @@ use crate::transfer::{Control, Role};
 /// let work = ["r1".as_bytes(), b"pickle"];
 /// let Input::Work { job, .. } = encoder.handle_frames(&work, now)? else { return Err("no work".into()) };
 /// let tensors = [TensorView::from_slice("latents", &[3], &[1.0_f32, 2.0, 3.0])?];
-/// let plan = Plan::new(&tensors)?;
-/// let mut slot = region.pool().allocate(plan.slot_len())?;
-/// plan.store(region.bytes_mut(&mut slot)?)?;
-/// let mut manifest = vec![0; plan.encoded_len()];
-/// plan.encode_into(&mut manifest)?;
-/// let manifest = Value::parse(&manifest)?.as_object()?;
-/// let output = Output::new(slot, plan.slot_len(), manifest).map_err(|(_slot, error)| error)?;
-/// encoder.stage(&job, output, &[("seed", Scalar::from(7))], now).map_err(|(_output, error)| error)?;
+/// let stored = region.store(&tensors)?;
+/// encoder.stage(&job, stored, &[("seed", Scalar::from(7))], now).map_err(|(_output, error)| error)?;
 ///
 /// // The head node asks the decoder for a slot, and lets the encoder push into it.
 /// decoder.handle(&Alloc::new("r1", 1 << 20, "encoder").into(), now)?;
@@ -141,12 +135,13 @@ use crate::transfer::{Control, Role};
 /// assert!(is_pushed);
 ///
 /// // The decoder reads, gives the slot back, and is through.
+/// let manifest = br#"{"latents":[{"offset":0,"shape":[3],"dtype":"float32"}]}"#;
+/// let manifest = Value::parse(manifest)?.as_object()?;
 /// let scalars = Value::parse(br#"{"seed":7}"#)?.as_object()?;
 /// decoder.handle(&Ready::new("r1", manifest, 0, scalars).into(), now)?;
 /// let Some(Event::Ready(received)) = decoder.poll_event() else { return Err("not ready".into()) };
-/// let mut manifests = Decoder::new();
-/// let manifest = manifests.decode(received.manifest(), received.slot().len())?;
-/// let tensors = manifest.attach(far.bytes(received.slot())?)?;
+/// let mut storage = Storage::<16>::new();
+/// let tensors = far.load(received.slot(), received.manifest(), &mut storage, &Options::new())?;
 /// let latents = tensors.tensor("latents").ok_or("no latents")?;
 /// assert_eq!(latents.as_slice::<f32>()?, [1.0, 2.0, 3.0]);
 /// let job = received.job().clone();
@@ -319,10 +314,11 @@ impl Instance {
     pub fn stage<S: ScalarFields + ?Sized>(
         &mut self,
         job: &Job,
-        output: Output,
+        output: impl Into<Output>,
         scalars: &S,
         now: Duration,
     ) -> Result<(), (Output, CallError)> {
+        let output = output.into();
         let role = self.role;
         let Some(sender) = &mut self.sender else {
             return Err((output, CallError::NotOfRole { role }));

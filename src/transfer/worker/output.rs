@@ -1,5 +1,6 @@
 //! What a worker has made for the next role.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::error::CallError;
@@ -8,6 +9,8 @@ use crate::json::Object;
 use crate::transfer::pool::Slot;
 
 /// Tensors to be fetched by the next role: a slot, and which of them lies where in it.
+///
+/// The `Stored` of a data plane's region becomes one.
 ///
 /// # Examples
 ///
@@ -49,6 +52,15 @@ impl Output {
             used,
             manifest: Text::new(manifest),
         })
+    }
+
+    /// Tensors that were stored by a manifest of this crate's own.
+    pub(crate) fn from_stored(slot: Slot, used: usize, manifest: Vec<u8>) -> Self {
+        Self {
+            slot: Some(slot),
+            used,
+            manifest: Text::from_written(manifest),
+        }
     }
 
     /// No tensors: what is passed on is in the scalars.

@@ -109,8 +109,9 @@ pub(super) struct Returns {
 }
 
 impl Returns {
-    pub(super) fn take(&self) -> Vec<Job> {
-        mem::take(&mut *self.lock())
+    /// Moves those that are told of into `empty`, whose memory is used for the next.
+    pub(super) fn take(&self, empty: &mut Vec<Job>) {
+        mem::swap(&mut *self.lock(), empty);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Job>> {

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::error::EncodeError;
 use crate::json::writer::Writer;
@@ -69,8 +70,8 @@ impl Text {
         Ok(Self::without_slot_id(text.object()))
     }
 
-    /// What a [`Writer`] wrote.
-    fn from_written(buffer: vec::Vec<u8>) -> Self {
+    /// One JSON object, as this crate wrote it.
+    pub(super) fn from_written(buffer: Vec<u8>) -> Self {
         // It writes text, and of it whole characters.
         let json = String::from_utf8(buffer).unwrap_or_else(|_| String::from("{}"));
         Self { json: json.into() }

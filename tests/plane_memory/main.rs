@@ -2,107 +2,25 @@
 
 #![cfg(feature = "std")]
 
+mod script;
+mod two;
+
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use tensorwire::error::{DecodeErrorKind, EncodeError};
 use tensorwire::json::Value;
-use tensorwire::plane::memory::{Fault, Hold, Hub, MemoryPlane, NameTaken};
+use tensorwire::plane::memory::{Hub, NameTaken};
 use tensorwire::plane::{
-    Completion, DataPlane, ErrorKind, HostMemory, LoadError, MemoryKind, PushId, Region,
-    RegionOptions, StoreError, Transfer,
+    DataPlane, ErrorKind, HostMemory, LoadError, MemoryKind, Region, RegionOptions, StoreError,
+    Transfer,
 };
 use tensorwire::transfer::manifest::Storage;
-use tensorwire::transfer::pool::{Landing, Pool, PoolError, Slot, WindowTable};
+use tensorwire::transfer::pool::{Pool, PoolError, WindowTable};
 use tensorwire::{Options, TensorView};
 
-const LONG: Duration = Duration::from_secs(60);
-
-/// A sender and a receiver with a region each, of 16 slots of 512 bytes.
-struct Two {
-    hub: Hub,
-    sender: MemoryPlane,
-    ours: Region,
-    receiver: MemoryPlane,
-    theirs: Region,
-}
-
-fn options() -> RegionOptions {
-    RegionOptions::new(16 * 512).with_min_block(512)
-}
-
-fn two() -> Two {
-    let hub = Hub::new();
-    let mut sender = hub.join("sender").unwrap();
-    let mut receiver = hub.join("receiver").unwrap();
-    let ours = sender.register(options()).unwrap();
-    let theirs = receiver.register(options()).unwrap();
-    Two {
-        hub,
-        sender,
-        ours,
-        receiver,
-        theirs,
-    }
-}
-
-impl Two {
-    /// A slot of the sender, full of `fill`.
-    fn filled(&self, len: usize, fill: u8) -> Slot {
-        let mut slot = self.ours.pool().allocate(len).unwrap();
-        self.ours.bytes_mut(&mut slot).unwrap().fill(fill);
-        slot
-    }
-
-    /// A landing of the receiver, full of zeros, and its address.
-    fn landing(&self, len: usize) -> (Landing, u64) {
-        let mut slot = self.theirs.pool().allocate(len).unwrap();
-        self.theirs.bytes_mut(&mut slot).unwrap().fill(0);
-        let address = self.theirs.address_of(slot.offset()).unwrap();
-        (slot.open(), address)
-    }
-
-    fn transfer(&self, fill: u8, len: usize, address: u64) -> Transfer {
-        let mut transfer = Transfer::new(self.filled(len.max(1), fill), "receiver");
-        transfer.add_piece(0..len, address).unwrap();
-        transfer
-    }
-
-    /// Pushes and gives what it came to, in either way; the slot has come back then.
-    fn push(&mut self, transfer: Transfer) -> Result<u64, ErrorKind> {
-        let place = transfer.slot().offset();
-        let id = match self.sender.push(transfer) {
-            Ok(id) => id,
-            Err((transfer, error)) => {
-                assert_eq!(transfer.slot().offset(), place);
-                return Err(error);
-            }
-        };
-        let (slot, result) = ended(&mut self.sender, id);
-        assert_eq!(slot.offset(), place);
-        result
-    }
-
-    fn written<'a>(&'a self, slot: &'a Slot) -> &'a [u8] {
-        self.theirs.bytes(slot).unwrap()
-    }
-
-    /// Asserts that no slot is held or waited for.
-    fn assert_empty(&self) {
-        for region in [&self.ours, &self.theirs] {
-            let stats = region.pool().stats();
-            assert_eq!((stats.allocations(), stats.quarantined_blocks()), (0, 0));
-        }
-    }
-}
-
-fn ended(plane: &mut MemoryPlane, id: PushId) -> (Slot, Result<u64, ErrorKind>) {
-    let completion: Completion<_> = plane.wait_completion(LONG).unwrap();
-    assert_eq!(completion.id(), id);
-    completion.into_parts()
-}
+use two::{Two, ended, options, two};
 
 #[test]
 fn a_push_moves_its_bytes_and_no_others() {
@@ -299,6 +217,8 @@ fn a_slot_is_pushed_by_the_plane_of_its_region_alone() {
     orphan.add_piece(0..1, address).unwrap();
     drop(region);
     assert_eq!(two.push(orphan), Err(ErrorKind::ForeignSlot));
+    let first = two.transfer(1, 1, address);
+    assert_eq!(two.push(first), Ok(1));
 
     // To oneself, and from any of several regions.
     let more = two.receiver.register(options()).unwrap();
@@ -368,154 +288,6 @@ fn regions_that_cannot_be_are_refused() {
         pool: 511,
     };
     assert_eq!(region(511, 512).unwrap_err(), ErrorKind::Pool(too_small));
-}
-
-#[test]
-fn one_write_at_a_time_goes_into_a_window() {
-    let mut two = two();
-    let script = two.sender.script();
-    let (landing, address) = two.landing(512);
-    script.hold(Hold::InWindow);
-    let first = two.sender.push(two.transfer(1, 256, address)).unwrap();
-    assert!(two.sender.poll_completion().is_none());
-    let second = two
-        .sender
-        .push(two.transfer(2, 256, address + 256))
-        .unwrap();
-    script.resume();
-    // The first one was written before the second one's end is told.
-    let (_, result) = ended(&mut two.sender, first);
-    assert_eq!(result, Ok(256));
-    let (_, result) = ended(&mut two.sender, second);
-    assert_eq!(result, Err(ErrorKind::Busy));
-    assert!(ErrorKind::Busy.is_wait());
-    let slot = landing.close().unwrap();
-    assert_eq!(two.written(&slot)[..257], [&[1; 256][..], &[0]].concat());
-}
-
-#[test]
-fn a_landing_is_not_closed_under_a_push() {
-    let mut two = two();
-    let script = two.sender.script();
-    script.hold(Hold::InWindow);
-    let (landing, address) = two.landing(512);
-    let id = two.sender.push(two.transfer(1, 512, address)).unwrap();
-    let landing = landing.close().unwrap_err().into_landing();
-    script.release(1);
-    assert_eq!(ended(&mut two.sender, id).1, Ok(512));
-    let slot = landing.close().unwrap();
-    assert_eq!(two.written(&slot), [1; 512]);
-
-    // Dropped under a push, its block is nobody's until that is over.
-    let (landing, address) = (slot.open(), address);
-    let id = two.sender.push(two.transfer(2, 512, address)).unwrap();
-    drop(landing);
-    assert_eq!(two.theirs.pool().stats().quarantined_blocks(), 1);
-    assert_ne!(two.landing(512).1, address);
-    script.resume();
-    let (slot, result) = ended(&mut two.sender, id);
-    assert_eq!(result, Ok(512));
-    drop(slot);
-    assert_eq!(two.theirs.pool().reclaim(), 1);
-    two.assert_empty();
-}
-
-#[test]
-fn a_push_that_comes_late_finds_its_window_closed() {
-    let mut two = two();
-    let script = two.sender.script();
-    script.hold(Hold::BeforeWindow);
-    let (landing, address) = two.landing(512);
-    let id = two.sender.push(two.transfer(1, 512, address)).unwrap();
-    let slot = landing.close().unwrap();
-    script.resume();
-    assert_eq!(ended(&mut two.sender, id).1, Err(ErrorKind::Closed));
-    assert_eq!(two.written(&slot), [0; 512]);
-}
-
-#[test]
-fn a_script_decides_what_becomes_of_a_push() {
-    let mut two = two();
-    let script = two.sender.script();
-    let cut = Fault::Cut {
-        bytes: 100,
-        kind: ErrorKind::TimedOut,
-    };
-    for (fault, expected, written) in [
-        (Fault::Pass, Ok(512), 512),
-        (cut, Err(ErrorKind::TimedOut), 100),
-        (Fault::Fail(ErrorKind::Backend), Err(ErrorKind::Backend), 0),
-        (Fault::Refuse(ErrorKind::Busy), Err(ErrorKind::Busy), 0),
-    ] {
-        script.add_fault(fault);
-        let (landing, address) = two.landing(512);
-        let transfer = two.transfer(5, 512, address);
-        assert_eq!(two.push(transfer), expected, "{fault:?}");
-        let slot = landing.close().unwrap();
-        let bytes = two.written(&slot);
-        assert_eq!(bytes.iter().filter(|&&byte| byte == 5).count(), written);
-    }
-    // What was said is used up, one by one.
-    script.add_fault(Fault::Pass);
-    script.add_fault(Fault::Fail(ErrorKind::PeerGone));
-    for expected in [Ok(1), Err(ErrorKind::PeerGone), Ok(1)] {
-        let (_landing, address) = two.landing(512);
-        let transfer = two.transfer(5, 1, address);
-        assert_eq!(two.push(transfer), expected);
-    }
-    two.assert_empty();
-}
-
-#[test]
-fn completions_wait_until_they_are_released() {
-    let mut two = two();
-    let script = two.sender.script();
-    script.hold(Hold::BeforeCompletion);
-    let landings = [1, 2, 3, 4].map(|fill| {
-        let (landing, address) = two.landing(512);
-        let id = two.sender.push(two.transfer(fill, 512, address)).unwrap();
-        (landing, id)
-    });
-    let told = |plane: &mut MemoryPlane| {
-        std::iter::from_fn(|| plane.poll_completion())
-            .map(|completion| completion.id().value())
-            .collect::<Vec<_>>()
-    };
-    assert!(told(&mut two.sender).is_empty());
-    assert!(two.sender.wait_completion(Duration::ZERO).is_none());
-    script.release(2);
-    assert_eq!(told(&mut two.sender), [0, 1]);
-    // Those held before go on; the one after is held anew.
-    script.resume();
-    script.hold(Hold::BeforeCompletion);
-    let (_landing, address) = two.landing(512);
-    let _ = two.sender.push(two.transfer(9, 512, address)).unwrap();
-    assert_eq!(told(&mut two.sender), [2, 3]);
-    assert!(told(&mut two.sender).is_empty());
-    for ((landing, _), fill) in landings.into_iter().zip(1..) {
-        let slot = landing.close().unwrap();
-        assert_eq!(two.written(&slot), [fill; 512]);
-    }
-    // What never ends is freed with its plane.
-    assert_eq!(two.ours.pool().stats().allocations(), 1);
-    drop(two.sender);
-    assert_eq!(two.ours.pool().stats().allocations(), 0);
-}
-
-#[test]
-fn waiting_ends_with_the_release_and_with_nothing_to_wait_for() {
-    let mut two = two();
-    assert!(two.sender.wait_completion(Duration::MAX).is_none());
-    let script = two.sender.script();
-    script.hold(Hold::BeforeCompletion);
-    let (_landing, address) = two.landing(512);
-    let id = two.sender.push(two.transfer(9, 512, address)).unwrap();
-    let mut sender = two.sender;
-    std::thread::scope(|scope| {
-        let waits = scope.spawn(move || sender.wait_completion(Duration::MAX).map(|x| x.id()));
-        script.release(1);
-        assert_eq!(waits.join().unwrap(), Some(id));
-    });
 }
 
 #[test]

@@ -1,0 +1,326 @@
+//! The disaggregated example as its user runs it: what it prints, what it returns, and
+//! that nothing stays behind, whoever is killed.
+
+#![cfg(all(feature = "shared-memory", feature = "zmq", target_os = "linux"))]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The example, which cargo has built beside this test.
+fn example() -> Command {
+    let mut path: PathBuf = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    let path = path.join("examples").join("disaggregated");
+    let hint = "cargo build --features zmq,shared-memory --example disaggregated";
+    assert!(path.exists(), "first: {hint}");
+    Command::new(path)
+}
+
+fn run(args: &[&str]) -> Output {
+    example().args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn report(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn json_is_one_object_with_all_the_figures() {
+    /// (arguments, steps from one worker to another, whether by preallocated slots)
+    const RUNS: &[(&str, &[&str], bool)] = &[
+        ("", &["encoder > denoiser", "denoiser > decoder"], true),
+        (
+            "--prealloc 0 --tcp --workers 2",
+            &["encoder > denoiser", "denoiser > decoder"],
+            false,
+        ),
+        (
+            "--split --policy max_free_slots",
+            &[
+                "prompt_encoder > image_encoder",
+                "encoders > denoiser",
+                "denoiser > decoder",
+            ],
+            true,
+        ),
+        // Slots that are too small for what is to go there.
+        (
+            "--size 3 --slot 2",
+            &["encoder > denoiser", "denoiser > decoder"],
+            false,
+        ),
+    ];
+    for &(args, moves, fast) in RUNS {
+        let mut arguments = vec!["--json", "--size", "1", "--requests", "9"];
+        arguments.extend(args.split_whitespace());
+        let output = run(&arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args}: {}",
+            text(&output.stderr)
+        );
+        assert_eq!(text(&output.stdout).lines().count(), 1, "{args}");
+        let report = report(&output);
+        assert_eq!(report["ok"], true, "{args}");
+        assert_eq!(report["requests"], 9, "{args}");
+        let steps = report["steps"].as_array().unwrap();
+        let last = steps.last().unwrap();
+        assert_eq!(
+            (&last["step"], &last["samples"]),
+            (&"request".into(), &9.into()),
+            "{args}"
+        );
+        let mut moved = 0;
+        for step in steps {
+            let name = step["step"].as_str().unwrap();
+            assert!(
+                step["p50_ns"].as_u64() <= step["p99_ns"].as_u64(),
+                "{args}: {name}"
+            );
+            let row = &step["moved"];
+            if row.is_null() {
+                continue;
+            }
+            assert!(moves.contains(&name), "{args}: {name}");
+            assert_eq!(row["copies_per_byte"], 1.0, "{args}: {name}");
+            assert!(row["bytes"].as_u64().unwrap() > 1 << 20, "{args}: {name}");
+            let (fast_path, slow_path) = (&row["fast_path"], &row["slow_path"]);
+            let none = if fast { slow_path } else { fast_path };
+            assert_eq!(none, &0, "{args}: {name}");
+            moved += 1;
+        }
+        assert_eq!(moved, moves.len(), "{args}");
+        for worker in report["workers"].as_array().unwrap() {
+            assert_eq!(worker["held_bytes"], 0, "{args}: {worker}");
+            assert_eq!(worker["leaked_bytes"], 0, "{args}: {worker}");
+        }
+    }
+}
+
+#[test]
+fn the_table_names_every_step() {
+    let output = run(&["--size", "1", "--requests", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    for word in [
+        "head node > encoder",
+        "encoder > denoiser",
+        "copies/byte",
+        "fast path",
+        "most taken",
+        "every byte was as it must be",
+        "leaked: nothing",
+    ] {
+        assert!(table.contains(word), "{word} in {table}");
+    }
+}
+
+#[test]
+fn killed_workers_are_replaced_and_every_request_ends_well() {
+    for seed in ["1", "2", "3", "4"] {
+        for preallocated in ["4", "0"] {
+            let output = run(&[
+                "--json",
+                "--size",
+                "1",
+                "--requests",
+                "40",
+                "--workers",
+                "2",
+                "--prealloc",
+                preallocated,
+                "--kill-random",
+                seed,
+            ]);
+            let stderr = text(&output.stderr);
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{seed} {preallocated}: {stderr}"
+            );
+            let report = report(&output);
+            let killed = report["killed"].as_array().unwrap().len();
+            assert!(killed >= 3, "{seed} {preallocated}: {killed} killed");
+            assert_eq!(report["restarts"], killed, "{seed} {preallocated}");
+            assert_eq!(report["ok"], true, "{seed} {preallocated}");
+        }
+    }
+}
+
+#[test]
+fn a_head_node_leads_workers_that_were_started_by_others() {
+    let folder = Folder::new();
+    let at = |name: &str| format!("ipc://{}", folder.0.join(name).display());
+    let mut workers = Vec::new();
+    let mut arguments: Vec<String> = ["--role", "head", "--json", "--size", "1", "--requests", "8"]
+        .map(str::to_owned)
+        .into();
+    for role in ["encoder", "denoiser", "decoder"] {
+        let (work, result) = (at(role), at(&format!("{role}-result")));
+        workers.push(worker(role, &work, &result, &folder.0));
+        arguments.extend(["--work".to_owned(), format!("{role}={work}")]);
+        arguments.extend(["--result".to_owned(), format!("{role}={result}")]);
+    }
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(report(&output)["ok"], true);
+    for mut worker in workers {
+        kill("TERM", worker.id());
+        let status = within("the end of a worker", || worker.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0));
+    }
+    // Of its own they leave nothing: what is left are the sockets' files.
+    let left = std::fs::read_dir(&folder.0).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let segments: Vec<_> = left
+        .filter(|name| name.starts_with("tensorwire-1-"))
+        .collect();
+    assert_eq!(segments, [""; 0]);
+}
+
+#[test]
+fn no_worker_outlives_a_killed_head_node() {
+    let mut head = example()
+        .args(["--size", "1", "--requests", "100000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let workers = within("three workers", || {
+        let workers = children(head.id());
+        (workers.len() == 3).then_some(workers)
+    });
+    kill("KILL", head.id());
+    head.wait().unwrap();
+    within("the end of the workers", || {
+        workers.iter().all(|pid| gone(*pid)).then_some(())
+    });
+    // It had no chance to take them away.
+    let name = format!("tensorwire-disaggregated-{}", head.id());
+    let segments = Path::new("/dev/shm").join(&name);
+    assert_eq!(std::fs::read_dir(&segments).unwrap().count(), 0);
+    std::fs::remove_dir(&segments).unwrap();
+    std::fs::remove_dir_all(std::env::temp_dir().join(&name)).unwrap();
+}
+
+#[test]
+fn wrong_arguments_are_told_apart_from_a_failed_run() {
+    const WRONG: &[&str] = &[
+        "--bogus",
+        "--requests",
+        "--requests 0",
+        "--role vae --work tcp://127.0.0.1:* --result tcp://127.0.0.1:1",
+        "--role encoder --work tcp://127.0.0.1:*",
+        "--role head --work encoder=tcp://127.0.0.1:1",
+        "--role head --work tcp://127.0.0.1:1 --result encoder=tcp://127.0.0.1:*",
+        "--work tcp://127.0.0.1:*",
+        "--policy best",
+    ];
+    for args in WRONG {
+        let output = run(&args.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{args}");
+        assert!(output.stdout.is_empty(), "{args}");
+    }
+    let help = run(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(text(&help.stdout).contains("--kill-random"));
+    // Right ones that come to nothing.
+    let output = run(&[
+        "--role",
+        "encoder",
+        "--work",
+        "tcp://nowhere",
+        "--result",
+        "tcp://127.0.0.1:1",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+// ---- processes ----
+
+/// A worker that takes work by now.
+fn worker(role: &str, work: &str, result: &str, segments: &Path) -> Child {
+    let mut command = example();
+    command.args(["--role", role, "--work", work, "--result", result]);
+    command
+        .args(["--size", "1", "--pool", "32", "--segments"])
+        .arg(segments);
+    // Its stdin ends at once, which is none of its business.
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("READY {work}\n"));
+    // It says nothing more unless asked to.
+    std::thread::spawn(move || assert_eq!(out.bytes().count(), 0));
+    child
+}
+
+fn within<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let limit = Duration::from_secs(30);
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(value) = attempt() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn kill(signal: &str, pid: u32) {
+    // The shell's own: a bare Debian has no other.
+    let kill = format!("kill -{signal} {pid}");
+    let status = Command::new("sh").args(["-c", &kill]).status();
+    assert!(status.unwrap().success());
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // After the name, which may hold anything: state and parent.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let of: u32 = fields.nth(1)?.parse().ok()?;
+        (of == parent).then_some(pid)
+    });
+    processes.collect()
+}
+
+fn gone(pid: u32) -> bool {
+    // A zombie that nobody has waited for is gone too.
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
+/// A folder in memory for this test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!("tensorwire-example-{}", std::process::id());
+        let path = Path::new("/dev/shm").join(name);
+        // Left by a process of the same number that was killed.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
