@@ -38,7 +38,11 @@ const NAMES: [&str; 8] = [
 ];
 
 pub(crate) fn run() {
-    println!("bytes from process to process, until the other has seen that they are there");
+    println!(
+        "bytes from process to process, until the other has seen that they are there; by the copy: quartiles"
+    );
+    println!("| bytes | | median | GB/s | by the copy | and until all is read |");
+    println!("|---:|---|---:|---:|---:|---:|");
     let mut copy = Copier::new();
     let mut turns = SIZES.map(|_| NAMES.map(|_| Vec::new()));
     for _ in 0..PAIRS {
@@ -49,7 +53,10 @@ pub(crate) fn run() {
             let start = Instant::now();
             let mut count = 0;
             while count < FEWEST || start.elapsed() < BUDGET {
-                for (turns, took) in turns.iter_mut().zip(round(&mut here, &mut copy, len, count)) {
+                for (turns, took) in turns
+                    .iter_mut()
+                    .zip(round(&mut here, &mut copy, len, count))
+                {
                     turns.push(took);
                 }
                 count += 1;
@@ -65,7 +72,10 @@ pub(crate) fn run() {
 
 /// Each contestant once, another one first in each round.
 fn round(here: &mut Here, copy: &mut Copier, len: usize, round: usize) -> [Took; 8] {
-    let mut took = [Took { seen: 0.0, read: 0.0 }; 8];
+    let mut took = [Took {
+        seen: 0.0,
+        read: 0.0,
+    }; 8];
     for offset in 0..took.len() {
         let index = (round + offset) % took.len();
         took[index] = match index {
@@ -82,13 +92,17 @@ fn round(here: &mut Here, copy: &mut Copier, len: usize, round: usize) -> [Took;
 }
 
 fn print(len: usize, turns: &[Vec<Took>; 8]) {
-    let seen = turns.each_ref().map(|turns| turns.iter().map(|took| took.seen).collect::<Vec<_>>());
-    let read = turns.each_ref().map(|turns| turns.iter().map(|took| took.read).collect::<Vec<_>>());
+    let seen = turns
+        .each_ref()
+        .map(|turns| turns.iter().map(|took| took.seen).collect::<Vec<_>>());
+    let read = turns
+        .each_ref()
+        .map(|turns| turns.iter().map(|took| took.read).collect::<Vec<_>>());
     for (index, name) in NAMES.into_iter().enumerate() {
         let [low, median, high] = ratios(&seen[index], &seen[0]);
         let time = quantile(&seen[index], 0.5);
         println!(
-            "  {:>7}  {name:<20} {:>9} {:>6.2} GB/s   by the copy {median:.2} ({low:.2} to {high:.2})   read too {:>9}",
+            "| {} | {name} | {} | {:.2} | {low:.2}, {median:.2}, {high:.2} | {} |",
             size(len),
             show(time),
             len as f64 / time,
@@ -137,7 +151,10 @@ fn firsts(copy: &mut Copier) {
         black_box(copy.from.clone());
         fresh.push(start.elapsed().as_nanos() as f64);
     }
-    println!("  a copy into fresh memory within a process {:>9}", show(quantile(&fresh, 0.5)));
+    println!(
+        "  a copy into fresh memory within a process {:>9}",
+        show(quantile(&fresh, 0.5))
+    );
 }
 
 /// Copies between buffers of one process that were written to before.
@@ -150,7 +167,10 @@ impl Copier {
     fn new() -> Self {
         let buffer = |byte| vec![byte; MOST];
         let to = [buffer(2), buffer(3)];
-        Self { from: buffer(1), to }
+        Self {
+            from: buffer(1),
+            to,
+        }
     }
 
     fn run(&mut self, index: usize, len: usize) -> Took {

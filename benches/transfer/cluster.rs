@@ -117,7 +117,9 @@ impl Cluster {
         self.now += Duration::from_micros(100);
         let id = RequestId::from(format!("request-{:06}", self.count).as_str());
         let start = begin::<MEASURE>();
-        self.head.handle_request(&id, WORK.to_vec(), self.now).unwrap();
+        self.head
+            .handle_request(&id, WORK.to_vec(), self.now)
+            .unwrap();
         self.spent.head.add(start);
         loop {
             let start = begin::<MEASURE>();
@@ -126,11 +128,16 @@ impl Cluster {
                 break;
             };
             let frames = outgoing.frames();
-            let index = ROLES.iter().position(|role| *role == outgoing.role()).unwrap();
+            let index = ROLES
+                .iter()
+                .position(|role| *role == outgoing.role())
+                .unwrap();
             note(&mut self.record, &frames);
             self.spent.head.add(start);
             let start = begin::<MEASURE>();
-            let input = self.workers[index].handle_frames(&frames, self.now).unwrap();
+            let input = self.workers[index]
+                .handle_frames(&frames, self.now)
+                .unwrap();
             let job = match input {
                 Input::Work { job, .. } => Some(job),
                 _ => None,
@@ -142,7 +149,10 @@ impl Cluster {
             self.work::<MEASURE>(index);
         }
         let event = self.head.poll_event();
-        assert!(matches!(event, Some(coordinator::Event::Finished { .. })), "{event:?}");
+        assert!(
+            matches!(event, Some(coordinator::Event::Finished { .. })),
+            "{event:?}"
+        );
     }
 
     /// Does what a worker has to do, and passes on what it has to say.
@@ -188,7 +198,9 @@ impl Cluster {
             let frames = outgoing.frames(buffer);
             note(&mut self.record, &frames);
             let start = begin::<MEASURE>();
-            self.head.handle_frames(ROLES[index], &frames, self.now).unwrap();
+            self.head
+                .handle_frames(ROLES[index], &frames, self.now)
+                .unwrap();
             self.spent.head.add(start);
         }
     }
@@ -217,11 +229,16 @@ impl Cluster {
         let view = [TensorView::from_slice("output", &[TENSOR], &self.tensor).unwrap()];
         let id = job.request().to_string();
         let scalars = [("request_id", Scalar::from(id.as_str()))];
-        let frames = [&*encode_into(&view, &scalars, buffer).unwrap(), &self.tensor];
+        let frames = [
+            &*encode_into(&view, &scalars, buffer).unwrap(),
+            &self.tensor,
+        ];
         note(&mut self.record, &frames);
         self.spent.local.add(start);
         let start = begin::<MEASURE>();
-        self.head.handle_frames(ROLES[index], &frames, self.now).unwrap();
+        self.head
+            .handle_frames(ROLES[index], &frames, self.now)
+            .unwrap();
         self.spent.head.add(start);
     }
 }

@@ -47,7 +47,9 @@ const SLOW: &[(usize, usize, &str)] = &[
 ];
 
 pub(crate) fn run() {
-    println!("a request through head node, encoder, denoiser and decoder; a tensor of 4 KiB each time");
+    println!(
+        "a request through head node, encoder, denoiser and decoder; a tensor of 4 KiB each time"
+    );
     for scheme in ["ipc", "inproc"] {
         for (name, preallocated, steps) in [("fast path", 2, FAST), ("slow path", 0, SLOW)] {
             let mut times = Times::new(steps.len());
@@ -66,13 +68,13 @@ struct Times {
     requests: Vec<f64>,
     /// The median of each turn: requests, bare hops, and bare hops awaited on three sockets.
     turns: [Vec<f64>; 3],
-    /// By step: from the last message out to the next in.
+    /// By step: from when a message was ready to when its answer was there.
     away: Vec<Vec<f64>>,
-    /// By step: in the head node, before its message goes out.
+    /// By step: in the head node, until its message was ready.
     head: Vec<Vec<f64>>,
     /// In the head node, after the last message.
     end: Vec<f64>,
-    /// By worker and kind of message: from when it came until all was sent.
+    /// By worker and kind of message: from when it came until the answer was ready.
     workers: [[Vec<f64>; KINDS.len()]; 3],
 }
 
@@ -94,12 +96,17 @@ impl Times {
         let [low, ratio, high] = ratios(requests, bare);
         let [_, of_polled, _] = ratios(requests, polled);
         println!(
-            "  {name}: request {} (p99 {}); {hops} bare hops {}: {ratio:.2} ({low:.2} to {high:.2}); {hops} bare hops, three sockets polled {}: {of_polled:.2}",
+            "  {name}: p50 {}, p99 {}",
             show(quantile(&self.requests, 0.5)),
             show(quantile(&self.requests, 0.99)),
+        );
+        println!(
+            "  {name}: {hops} bare hops {}, the request {ratio:.2} ({low:.2} to {high:.2}) of that; with three sockets polled {}, {of_polled:.2} of that",
             show(quantile(bare, 0.5)),
             show(quantile(polled, 0.5)),
         );
+        println!("| step | head node before it | until the answer | in the worker |");
+        println!("|---|---:|---:|---:|");
         let (mut in_workers, mut in_head) = (0.0, quantile(&self.end, 0.5));
         for (index, &(worker, kind, step)) in steps.iter().enumerate() {
             let inside = quantile(&self.workers[worker][kind], 0.5);
@@ -108,7 +115,7 @@ impl Times {
             in_workers += inside;
             in_head += head;
             println!(
-                "    {step:<31} head node before it {:>8}  until the answer {:>8}, of which in the worker {:>8}",
+                "| {step} | {} | {} | {} |",
                 show(head),
                 show(away),
                 show(inside)
@@ -116,7 +123,7 @@ impl Times {
         }
         let request = quantile(&self.requests, 0.5);
         println!(
-            "    in all: head node {}, workers {}, on the way and waking {}",
+            "  {name}: in the head node {}, in workers {}, on the way {}",
             show(in_head),
             show(in_workers),
             show(request - in_head - in_workers)
@@ -194,9 +201,12 @@ impl Head {
             head.coordinator.handle_frames(role, frames, now).unwrap();
             let event = head.coordinator.poll_event();
             assert!(matches!(event, Some(Event::Registered { .. })), "{event:?}");
-            head.work.push(context.push().connect(&endpoints[index].work).unwrap());
+            head.work
+                .push(context.push().connect(&endpoints[index].work).unwrap());
             let socket = bare.socket(zmq::PUSH).unwrap();
-            socket.connect(&Endpoints::bare(&endpoints[index].work)).unwrap();
+            socket
+                .connect(&Endpoints::bare(&endpoints[index].work))
+                .unwrap();
             head.bare_work.push(socket);
         }
         head
@@ -236,8 +246,7 @@ impl Head {
         let now = self.start.elapsed();
         self.coordinator.handle_request(&id, work, now).unwrap();
         for (index, &(to, ..)) in steps.iter().enumerate() {
-            self.transmit(to);
-            let sent = Instant::now();
+            let sent = self.transmit(to);
             let from = self.wait();
             self.results[from]
                 .recv_frames(&mut self.message, Wait::Never)
@@ -249,7 +258,9 @@ impl Head {
             last = came;
             let now = self.start.elapsed();
             let frames = self.message.frames();
-            self.coordinator.handle_frames(ROLES[from], frames, now).unwrap();
+            self.coordinator
+                .handle_frames(ROLES[from], frames, now)
+                .unwrap();
         }
         let event = self.coordinator.poll_event();
         assert!(matches!(event, Some(Event::Finished { .. })), "{event:?}");
@@ -258,20 +269,26 @@ impl Head {
         times.requests.push((end - start).as_nanos() as f64);
     }
 
-    /// Sends what the coordinator has to send: one message, to this worker.
-    fn transmit(&mut self, to: usize) {
-        let mut count = 0;
+    /// Sends what the coordinator has to send: one message, to this worker. Returns when
+    /// it was ready: sending wakes the other, which may run before it returns.
+    fn transmit(&mut self, to: usize) -> Instant {
+        let (mut count, mut ready) = (0, Instant::now());
         while let Some(outgoing) = self.coordinator.poll_transmit(&mut self.buffer) {
             assert_eq!(outgoing.role(), ROLES[to]);
+            ready = Instant::now();
             self.work[to].send(&outgoing.frames()).unwrap();
             count += 1;
         }
         assert_eq!(count, 1);
+        ready
     }
 
     /// Waits for a message of any role.
     fn wait(&self) -> usize {
-        let items = self.results.iter().map(|socket| socket.poll_item(zmq::POLLIN));
+        let items = self
+            .results
+            .iter()
+            .map(|socket| socket.poll_item(zmq::POLLIN));
         poll(items.collect())
     }
 

@@ -19,7 +19,9 @@ const TURNS: usize = 401;
 const TURN: usize = 50;
 
 pub(crate) fn run() {
-    println!("machines of a head node and three workers, one thread, no I/O; a request through all");
+    println!(
+        "machines of a head node and three workers, one thread, no I/O; a request through all"
+    );
     for (name, preallocated) in [("fast path", 2), ("slow path", 0)] {
         let mut cluster = Cluster::new(preallocated);
         for _ in 0..WARM_UP {

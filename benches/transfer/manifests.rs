@@ -28,7 +28,11 @@ fn manifest(count: usize) -> (String, usize) {
         let dims: Vec<_> = tensor.dims.iter().map(ToString::to_string).collect();
         let offset = usize::next_multiple_of(end, ALIGNMENT);
         let (dims, dtype) = (dims.join(","), tensor.dtype);
-        write!(text, r#"{{"offset":{offset},"shape":[{dims}],"dtype":"{dtype}""#).unwrap();
+        write!(
+            text,
+            r#"{{"offset":{offset},"shape":[{dims}],"dtype":"{dtype}""#
+        )
+        .unwrap();
         if let Some(index) = tensor.list_index {
             write!(text, r#","list_index":{index}"#).unwrap();
         }
@@ -40,7 +44,13 @@ fn manifest(count: usize) -> (String, usize) {
 }
 
 pub(crate) fn run() {
-    println!("manifests, decoded and held against their slot, by number of tensors");
+    println!(
+        "manifests, decoded and held against their slot, by number of tensors; the others by our time"
+    );
+    println!(
+        "| tensors | B | `Manifest::decode` | `Decoder` | with the syntax | serde_json borrowed | `Value` |"
+    );
+    println!("|---:|---:|---:|---:|---:|---:|---:|");
     for count in COUNTS {
         let (text, slot_len) = manifest(count);
         let text = text.as_bytes();
@@ -71,9 +81,9 @@ pub(crate) fn run() {
             }),
         ]);
         let ours = times[0].1;
-        print!("  {count:>4} of {:>5} B {:>9}", text.len(), show(ours));
-        for (name, time) in &times[1..] {
-            print!("   {name} {:.2}x", time / ours);
+        print!("| {count} | {} | {} |", text.len(), show(ours));
+        for (_, time) in &times[1..] {
+            print!(" {:.2} |", time / ours);
         }
         println!();
     }

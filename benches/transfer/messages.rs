@@ -52,7 +52,9 @@ pub(crate) fn run() {
         println!("  SKIP protocol.py: {reason}");
     }
     let python = python.unwrap_or_default();
-    println!("  decode");
+    println!("  decode, serde_json by our time");
+    println!("| message | of B | ours | kind told | any kind | `Value` | Python |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
     for (&kind, payloads) in &kinds {
         let count = payloads.len() as f64;
         let mut times = quartiles(&mut [
@@ -79,10 +81,16 @@ pub(crate) fn run() {
                 }
             }),
         ]);
-        times.extend(python.get(&kind).map(|times| ("Python", times.decode * count)));
+        times.extend(
+            python
+                .get(&kind)
+                .map(|times| ("Python", times.decode * count)),
+        );
         print(kind, payloads, &times);
     }
-    println!("  encode");
+    println!("  encode, serde_json by our time");
+    println!("| message | of B | ours | structs | `Value` | Python |");
+    println!("|---|---:|---:|---:|---:|---:|");
     for (&kind, payloads) in &kinds {
         encode(kind, payloads, python.get(&kind));
     }
@@ -130,28 +138,34 @@ fn encode(kind: Kind, payloads: &[Vec<u8>], python: Option<&python::Times>) {
     print(kind, payloads, &times);
 }
 
-/// The time by message, and those of the others by it.
+/// The time by message, and those of the others by it, as a row of the README.
 fn print(kind: Kind, payloads: &[Vec<u8>], times: &[(&'static str, f64)]) {
-    let lens: Vec<_> = payloads.iter().map(|payload| payload.len() as f64).collect();
+    let lens: Vec<_> = payloads
+        .iter()
+        .map(|payload| payload.len() as f64)
+        .collect();
     let ours = times[0].1;
-    print!(
-        "  {:<13} {:>3} of {:>4} B {:>9}",
-        kind.name(),
-        payloads.len(),
-        quantile(&lens, 0.5),
-        show(ours / payloads.len() as f64)
-    );
-    for (name, time) in &times[1..] {
-        print!("   {name} {:.2}x", time / ours);
+    let each = show(ours / payloads.len() as f64);
+    let len = quantile(&lens, 0.5);
+    print!("| {} | {len} | {each} |", kind.name());
+    for (_, time) in &times[1..] {
+        print!(" {:.*} |", digits(time / ours), time / ours);
     }
     println!();
+}
+
+/// So many digits behind the point say enough.
+fn digits(ratio: f64) -> usize {
+    if ratio < 10.0 { 2 } else { 0 }
 }
 
 /// The same message made of texts that are not yet escaped, as one is that a worker writes.
 fn of_plain_text(mut control: Control<'_>) -> Control<'_> {
     fn plain(text: &mut Str<'_>) {
         // A few kilobytes, once.
-        *text = Str::from(&*Box::leak(text.to_cow_lossy().into_owned().into_boxed_str()));
+        *text = Str::from(&*Box::leak(
+            text.to_cow_lossy().into_owned().into_boxed_str(),
+        ));
     }
     match &mut control {
         Control::Alloc(alloc) => {

@@ -44,13 +44,17 @@ pub(crate) fn time(kinds: &BTreeMap<Kind, Vec<Vec<u8>>>) -> Result<BTreeMap<Kind
     // It reads all before it writes anything.
     let written = stdin.write_all(input.as_bytes());
     drop(stdin);
-    let output = process.wait_with_output().map_err(|error| error.to_string())?;
+    let output = process
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
     written.map_err(|error| error.to_string())?;
     let times: Vec<[f64; 2]> =
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
-    let times = times.into_iter().map(|[decode, encode]| Times { decode, encode });
+    let times = times
+        .into_iter()
+        .map(|[decode, encode]| Times { decode, encode });
     Ok(kinds.keys().copied().zip(times).collect())
 }

@@ -72,7 +72,10 @@ struct Side {
 impl Side {
     /// How long the registration took comes with it, in nanoseconds.
     fn plane(prefault: bool) -> (shared::Plane, Region, f64) {
-        let mut plane = shared::Builder::new().with_prefault(prefault).build().unwrap();
+        let mut plane = shared::Builder::new()
+            .with_prefault(prefault)
+            .build()
+            .unwrap();
         let start = Instant::now();
         let region = plane.register(RegionOptions::new(2 * MOST)).unwrap();
         let took = start.elapsed().as_nanos() as f64;
@@ -177,7 +180,10 @@ impl Side {
             sum.wrapping_add(u64::from_ne_bytes(word.try_into().unwrap()))
         });
         let read = now();
-        assert_eq!(sum, (len as u64 / 8).wrapping_mul(u64::from_ne_bytes([MARK; 8])));
+        assert_eq!(
+            sum,
+            (len as u64 / 8).wrapping_mul(u64::from_ne_bytes([MARK; 8]))
+        );
         self.message.clear();
         self.target = Some(slot);
         [seen, read]
@@ -215,7 +221,8 @@ impl Here {
         };
         let there = String::from_utf8(message.frames()[0].as_ref().to_vec()).unwrap();
         let push = |endpoint: &str| context.push().connect(endpoint).unwrap();
-        let [to_signals, to_data] = ["there", "there-data"].map(|name| push(&ipc(folder.path(), name)));
+        let [to_signals, to_data] =
+            ["there", "there-data"].map(|name| push(&ipc(folder.path(), name)));
         let (plane, region, register) = Side::plane(prefault);
         let sockets = [(to_signals, signals), (to_data, data), (push(&there), tcp)];
         Self {
@@ -277,7 +284,11 @@ pub(crate) fn there(arguments: &[String]) {
     let endpoint = tcp.endpoint().to_owned();
     let [to_signals, to_data] = ["here", "here-data"].map(|name| push(&ipc(folder, name)));
     let (plane, region, _) = Side::plane(prefault == "true");
-    let sockets = [(to_signals, signals), (to_data, data), (push(tcp_here), tcp)];
+    let sockets = [
+        (to_signals, signals),
+        (to_data, data),
+        (push(tcp_here), tcp),
+    ];
     let mut side = Side::new((plane, region), sockets);
     side.say(&endpoint);
     loop {

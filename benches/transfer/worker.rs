@@ -55,6 +55,8 @@ struct Worker {
     buffer: Vec<u8>,
     message: Vec<u8>,
     start: Instant,
+    /// When the last message was ready to be sent.
+    ready: Instant,
 }
 
 /// A process: role, work endpoint, result endpoint, preallocated slots.
@@ -66,7 +68,13 @@ pub(crate) fn process(arguments: &[String]) {
     let (work, result) = (work.clone(), result.clone());
     let preallocated = preallocated.parse().unwrap();
     let bare = zmq::Context::new();
-    run(role, &Endpoints { work, result }, preallocated, &Context::new(), &bare);
+    run(
+        role,
+        &Endpoints { work, result },
+        preallocated,
+        &Context::new(),
+        &bare,
+    );
 }
 
 /// Runs a worker until it is told to stop.
@@ -87,7 +95,12 @@ pub(crate) fn run(
 
     let mut plane = shared::Builder::new().with_prefault(true).build().unwrap();
     let region = plane.register(RegionOptions::new(16 << 20)).unwrap();
-    let site = Site::new(plane.session_id(), region.base(), region.pool().clone(), work);
+    let site = Site::new(
+        plane.session_id(),
+        region.base(),
+        region.pool().clone(),
+        work,
+    );
     let settings = Settings::new().with_preallocated(preallocated, SLOT);
     let mut worker = Worker {
         role,
@@ -99,6 +112,7 @@ pub(crate) fn run(
         buffer: Vec::new(),
         message: vec![0; 1024],
         start: Instant::now(),
+        ready: Instant::now(),
     };
     worker.serve(inbox, [&bare_inbox, &bare_results]);
 }
@@ -113,7 +127,10 @@ impl Worker {
             let came = Instant::now();
             let frames = message.frames();
             match frames[0].as_ref() {
-                BARE => bounce(bare, str::from_utf8(frames[1].as_ref()).unwrap().parse().unwrap()),
+                BARE => bounce(
+                    bare,
+                    str::from_utf8(frames[1].as_ref()).unwrap().parse().unwrap(),
+                ),
                 TELL => {
                     let mut text = String::new();
                     for step in &mut steps {
@@ -128,7 +145,7 @@ impl Worker {
                 _ => {
                     let kind = kind(&message);
                     self.handle(&message);
-                    steps[kind].push(came.elapsed().as_nanos());
+                    steps[kind].push((self.ready - came).as_nanos());
                 }
             }
         }
@@ -158,6 +175,7 @@ impl Worker {
 
     fn transmit(&mut self) {
         while let Some(outgoing) = self.instance.poll_transmit(&mut self.buffer) {
+            self.ready = Instant::now();
             self.results.send(&outgoing.frames(&self.buffer)).unwrap();
         }
     }
@@ -168,10 +186,17 @@ impl Worker {
         let mut tensor = [0.0_f32; TENSOR / 4];
         {
             let slot = received.slot();
-            let manifest = self.decoder.decode(received.manifest(), slot.len()).unwrap();
+            let manifest = self
+                .decoder
+                .decode(received.manifest(), slot.len())
+                .unwrap();
             let bytes = self.region.bytes(slot).unwrap();
             let tensors = manifest.attach(bytes).unwrap();
-            tensors.tensor("latents").unwrap().copy_to_slice(&mut tensor).unwrap();
+            tensors
+                .tensor("latents")
+                .unwrap()
+                .copy_to_slice(&mut tensor)
+                .unwrap();
         }
         drop(received);
         assert_eq!(tensor[TENSOR / 4 - 1], 0.5);
@@ -183,6 +208,7 @@ impl Worker {
         let id = job.request().to_string();
         let scalars = [("request_id", Scalar::from(id.as_str()))];
         let metadata = encode_into(&view, &scalars, &mut self.message).unwrap();
+        self.ready = Instant::now();
         self.results.send(&[&*metadata, view[0].bytes()]).unwrap();
     }
 
