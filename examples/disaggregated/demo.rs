@@ -131,9 +131,9 @@ fn slots_away(head: &HeadNode, roles: &[Role]) -> usize {
 
 /// What a worker is started with, apart from its role and where it takes work.
 fn arguments(demo: &Demo, result: &str, segments: &Path) -> Vec<String> {
-    // For all that a worker can have at a time: what came, and what goes; and twice that, as
-    // a buddy allocator does not get all out of its pool.
-    let slots = demo.preallocated + 4 * CAPACITY as usize;
+    // What a worker can have at a time: of each request what came and what goes, and what is
+    // left of one that began anew.
+    let slots = demo.preallocated + 2 * CAPACITY as usize + 2;
     let slot_mib = demo.slot_mib.max(demo.load.size_mib).next_power_of_two();
     let options = [
         ("--result", result.to_owned()),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tensorwire::transfer::coordinator::{Coordinator, Event, Settings, Topology, Workers};
 use tensorwire::transfer::{RequestId, Role};
-use tensorwire::transport::{Frames, RecvFrames, SendFrames, TransportError, Wait, zmq};
+use tensorwire::transport::{ErrorKind, Frames, RecvFrames, SendFrames, TransportError, Wait, zmq};
 
 use crate::Result;
 
@@ -188,11 +188,17 @@ fn poll(sockets: &[(Role, zmq::Socket<zmq::Pull>)], wait: Duration) -> Result<Ve
     Ok(readable.map(|(index, _)| index).collect())
 }
 
-/// Whether there was a message; what was refused is no reason to end.
+/// Whether there was a message. One that was refused is its sender's fault: the next is intact.
 pub(crate) fn received<E: TransportError + 'static>(result: Result<(), E>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
-        Err(error) if error.kind().is_wait() => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(error) => match error.kind() {
+            kind if kind.is_wait() => Ok(false),
+            ErrorKind::Closed | ErrorKind::Other => Err(error.into()),
+            _ => {
+                eprintln!("refused: {error}");
+                Ok(false)
+            }
+        },
     }
 }

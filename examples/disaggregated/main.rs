@@ -1,14 +1,19 @@
 //! A diffusion model's encoder, denoiser and decoder as processes of their own, led by a head node.
 //!
 //! ```text
-//!                                    head node, and the clients
-//!                 work | PUSH     |       ^         |       ^         |       ^ results: control messages,
-//!             messages | /READY.. v       |         v       |         v       | and in the end a tensor message
-//!                              +---------+       +----------+       +---------+
-//!                              | encoder |       | denoiser |       | decoder |
-//!                              +---------+       +----------+       +---------+
-//!                                 slot ===========> slot, slot ========> slot
-//!                                     one copy, from shared memory to shared memory
+//!                       clients
+//!                     request | ^ output
+//!                             v |
+//!   +-----------------------------------------------------------+
+//!   |                         head node                         |
+//!   +-----------------------------------------------------------+
+//!      | ^ PUSH, PULL            | ^                     | ^
+//!      v |                       v |                     v |
+//!   +---------+             +----------+             +---------+
+//!   | encoder |             | denoiser |             | decoder |
+//!   +---------+             +----------+             +---------+
+//!      slot ================> slot, slot ==============> slot
+//!              one copy, from shared memory to shared memory
 //! ```
 //!
 //! Control messages go over ZeroMQ, tensors from the slot of one process to that of

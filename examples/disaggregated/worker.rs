@@ -119,7 +119,7 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
 
         // Told to end, it ends when it has nothing under way, and after a while anyway.
         if stopped.load(Ordering::Relaxed) {
-            let end = *grace.get_or_insert(start.elapsed() + GRACE);
+            let end = *grace.get_or_insert_with(|| start.elapsed() + GRACE);
             if instance.is_empty() || start.elapsed() >= end {
                 break;
             }
@@ -186,7 +186,7 @@ fn push(plane: &mut shared::Plane, order: PushOrder) -> (Slot, Result<u64, share
     }
     loop {
         // The only one that is under way: over shared memory it has ended already.
-        if let Some(completion) = plane.wait_completion(Duration::MAX) {
+        if let Some(completion) = plane.wait_completion(Duration::from_secs(1)) {
             return completion.into_parts();
         }
     }

@@ -154,7 +154,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts it, and waits until it takes work and has registered.
+    /// Starts it, and waits until it takes work.
     pub(crate) fn start(role: &str, options: &[(&str, String)]) -> Self {
         let mut command = example();
         command.args(["--role", role, "--report"]);

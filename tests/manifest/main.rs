@@ -211,8 +211,11 @@ impl Sent {
     }
 }
 
-/// (text, offsets and names of what is read from it)
-const READ: &[(&str, &[(&str, Option<u32>, usize)])] = &[
+/// Name, list index and offset.
+type Place = (&'static str, Option<u32>, usize);
+
+/// (text, what is read from it)
+const READ: &[(&str, &[Place])] = &[
     ("{}", &[]),
     (r#"{"x":[]}"#, &[]),
     (r#" { "x" : [ ] , "y" : [ ] } "#, &[]),

@@ -13,8 +13,11 @@ fn descriptor(name: &str, list_index: Option<u32>, bytes: usize) -> Descriptor<'
     }
 }
 
-/// (names and list indices in order, why they cannot be written)
-const REFUSED: &[(&[(&str, Option<u32>)], EncodeError)] = &[
+/// Name and list index.
+type Place = (&'static str, Option<u32>);
+
+/// (in order, why they cannot be written)
+const REFUSED: &[(&[Place], EncodeError)] = &[
     (
         &[("a", None), ("b", None), ("a", None)],
         EncodeError::DuplicateField { index: 2 },
@@ -93,8 +96,11 @@ fn a_scattered_list_is_found_among_many() {
     }
 }
 
-/// (offset and length of each tensor, the second and the first that overlap)
-const PLACES: &[(&[(usize, usize)], Option<(usize, usize)>)] = &[
+/// Offset and length, or the second and the first of two.
+type Pair = (usize, usize);
+
+/// (each tensor, those that overlap)
+const PLACES: &[(&[Pair], Option<Pair>)] = &[
     (&[(0, 4), (4, 4), (8, 0), (8, 1)], None),
     (&[(8, 1), (4, 4), (0, 4)], None),
     (&[(0, 4), (2, 0), (0, 0)], None),

@@ -19,9 +19,13 @@
 
 pub mod choices;
 mod client;
+mod flights;
+mod messages;
 mod network;
 mod node;
 mod steps;
+mod tasks;
+mod time;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -67,7 +67,7 @@ impl Network {
             is_copy: false,
         };
         if config.copies > 0
-            && config.copies_begin == begins(&packet.frames)
+            && config.copies_begin == (wire == Wire::Work && begins(&packet.frames))
             && choices.chance(config.copies)
         {
             self.copied += 1;
@@ -130,13 +130,8 @@ impl Network {
     }
 }
 
-/// Whether a request begins with it at a worker.
+/// Whether a request begins with it at a worker: its work, or READY.
 fn begins(frames: &[Vec<u8>]) -> bool {
-    match frames {
-        [marker, payload] if marker == b"__transfer__" => {
-            payload.starts_with(br#"{"msg_type":"transfer_ready"#)
-        }
-        [_, work] => work.len() == 5,
-        _ => false,
-    }
+    let is_control = frames[0] == b"__transfer__";
+    !is_control || frames[1].starts_with(br#"{"msg_type":"transfer_ready"#)
 }

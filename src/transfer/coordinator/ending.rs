@@ -218,7 +218,8 @@ impl Coordinator {
         stage: usize,
         usage: Use,
     ) -> Result<(), ProtocolError> {
-        let entry = self.requests.get_key_value(&request_id as &dyn Key);
+        let key: &dyn Key = &request_id;
+        let entry = self.requests.get_key_value(key);
         let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
         match request.state {
             State::Over {
@@ -256,7 +257,7 @@ impl Coordinator {
             }
         }
         // The newest first: each that is retried goes before all others.
-        ended.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+        ended.sort_unstable_by_key(|(serial, _)| core::cmp::Reverse(*serial));
         let role = self.role(worker.stage);
         let worker = worker.worker;
         for (_, id) in ended {

@@ -156,7 +156,8 @@ impl Coordinator {
         message: &Staged<'_>,
     ) -> Result<(), ProtocolError> {
         let role = self.role(stage);
-        let Some((id, request)) = self.requests.get_key_value(&request_id as &dyn Key) else {
+        let key: &dyn Key = &request_id;
+        let Some((id, request)) = self.requests.get_key_value(key) else {
             self.drop_stray(stage, message.location.session_id, request_id);
             return Err(ProtocolError::RequestUnknown);
         };
@@ -197,7 +198,8 @@ impl Coordinator {
     fn allocated(&mut self, stage: usize, message: &Allocated<'_>) -> Result<(), ProtocolError> {
         let role = self.role(stage);
         let location = message.location;
-        let Some(request) = self.requests.get_mut(&message.request_id as &dyn Key) else {
+        let key: &dyn Key = &message.request_id;
+        let Some(request) = self.requests.get_mut(key) else {
             self.drop_stray(stage, location.session_id, message.request_id);
             return Err(ProtocolError::RequestUnknown);
         };
@@ -233,7 +235,8 @@ impl Coordinator {
     /// A sender's output lies in the receiver's slot.
     fn pushed(&mut self, stage: usize, request_id: Str<'_>) -> Result<(), ProtocolError> {
         let role = self.role(stage);
-        let request = self.requests.get_mut(&request_id as &dyn Key);
+        let key: &dyn Key = &request_id;
+        let request = self.requests.get_mut(key);
         let request = request.ok_or(ProtocolError::RequestUnknown)?;
         let (from, to, slot_offset, lease) = match request.state {
             State::Over { .. } => return self.over(request_id, stage, Use::Writing),
@@ -265,7 +268,8 @@ impl Coordinator {
         now: Duration,
     ) -> Result<(), ProtocolError> {
         let role = self.role(stage);
-        let entry = self.requests.get_key_value(&request_id as &dyn Key);
+        let key: &dyn Key = &request_id;
+        let entry = self.requests.get_key_value(key);
         let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
         match request.state {
             State::Over { .. } => return self.over(request_id, stage, Use::Reading),
@@ -291,7 +295,8 @@ impl Coordinator {
         now: Duration,
     ) -> Result<(), ProtocolError> {
         let role = self.role(stage);
-        let entry = self.requests.get_key_value(&request_id as &dyn Key);
+        let key: &dyn Key = &request_id;
+        let entry = self.requests.get_key_value(key);
         let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
         if !request.state.involves(stage) {
             return Err(request.misplaced(stage, role));

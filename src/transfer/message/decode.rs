@@ -27,10 +27,21 @@ pub(super) fn decode<'a>(payload: &'a [u8], options: &Options) -> Result<Control
     cursor.skip_whitespace();
     let start = cursor.offset();
     cursor.expect_type(ValueType::Object)?;
-    let msg_type = find_type(cursor, options)?;
-    let kind = Kind::from_text(msg_type);
     let mut fields = Fields::default();
-    let has_extras = fields.take(&mut cursor, kind.schema(), options)?;
+    let first = take_type(&mut cursor)?;
+    let msg_type = match &first {
+        Some((msg_type, _)) => *msg_type,
+        None => find_type(cursor, options)?,
+    };
+    let kind = Kind::from_text(msg_type);
+    let keys = match first {
+        Some((_, keys)) => {
+            fields.note_type(msg_type);
+            keys.of(kind.schema())
+        }
+        None => Keys::open(&mut cursor, kind.schema())?,
+    };
+    let has_extras = fields.take(&mut cursor, keys, options)?;
     let message = Object::new(Value::new(cursor.text_since(start), start));
     cursor.finish()?;
     let found = Found {
@@ -53,6 +64,18 @@ pub(super) fn decode<'a>(payload: &'a [u8], options: &Options) -> Result<Control
         Kind::Staged => Control::Staged(found.staged()?),
         Kind::Unknown => Control::Unknown(Unknown { msg_type, message }),
     })
+}
+
+/// Takes the type of the message at the cursor if it comes first, as Python writes it.
+fn take_type<'a>(cursor: &mut Cursor<'a>) -> Result<Option<(Str<'a>, Keys)>, DecodeError> {
+    let mut ahead = *cursor;
+    let mut keys = Keys::open(&mut ahead, TYPE_ALONE)?;
+    let Some((Key::Known(_), _)) = keys.next(&mut ahead)? else {
+        return Ok(None);
+    };
+    let msg_type = take_str(&mut ahead)?;
+    *cursor = ahead;
+    Ok(Some((msg_type, keys)))
 }
 
 /// Finds the type of the message at the cursor.

@@ -6,6 +6,7 @@ use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::json::{Object, Str, Value, ValueType};
 use crate::message::Options;
+use crate::message::parts::digits;
 
 /// What was found, key by key.
 #[derive(Clone, Copy, Default)]
@@ -33,15 +34,19 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes the object of a message, and says whether it has members that `schema` does not know.
+    /// Notes the type, which was taken before the rest.
+    pub(super) const fn note_type(&mut self, msg_type: Str<'a>) {
+        self.msg_type = Some(msg_type);
+    }
+
+    /// Takes the rest of an object, and says whether it has members that the schema does not know.
     pub(super) fn take(
         &mut self,
         cursor: &mut Cursor<'a>,
-        schema: &'static [SchemaKey],
+        mut keys: Keys,
         options: &Options,
     ) -> Result<bool, DecodeError> {
         let mut extras = false;
-        let mut keys = Keys::open(cursor, schema)?;
         while let Some((key, at)) = keys.next(cursor)? {
             match key {
                 Key::Known(key) => {
@@ -159,6 +164,13 @@ pub(super) fn demand<T>(value: Option<T>, key: SchemaKey, start: usize) -> Resul
 /// Takes a plain non-negative integer.
 #[inline]
 pub(super) fn take_u64(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {
+    // As Python writes nearly all of them; any other goes the general way.
+    if let Some((value, rest @ [b',' | b'}', ..])) = digits(cursor.rest())
+        && let Ok(value) = u64::try_from(value)
+    {
+        cursor.advance_to(rest);
+        return Ok(value);
+    }
     cursor.expect_type(ValueType::Number)?;
     let at = cursor.offset();
     let (text, integer) = cursor.take_number(NonFinite::Accept)?;

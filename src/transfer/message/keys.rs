@@ -133,6 +133,19 @@ impl Keys {
         })
     }
 
+    /// Goes on with another schema, whose first key has been taken.
+    pub(super) const fn of(self, schema: &'static [SchemaKey]) -> Self {
+        let expected = match schema.split_first() {
+            Some((_, later)) => later,
+            None => schema,
+        };
+        Self {
+            schema,
+            expected,
+            first: self.first,
+        }
+    }
+
     /// Takes the next key, or the closing brace.
     #[inline]
     pub(super) fn next<'a>(

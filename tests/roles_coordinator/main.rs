@@ -1,0 +1,9 @@
+//! The head node, message by message: scripts of inputs, each with all that it causes.
+
+#![cfg(feature = "std")]
+#![allow(unreachable_pub)]
+
+mod flows;
+mod refusals;
+mod script;
+mod states;
