@@ -22,8 +22,8 @@
 //!   preallocated slot is not opened again; a second output takes the place of an announced one; what is staged
 //!   stays when it is aborted.
 //!
-//! These do not show here, as no machine of ours sends the like, and fail in `roles_coordinator` and in the tests of
-//! the pool: PUSHED is believed before PUSH was sent, a late STAGED ends a quarantine, READY tells
+//! These do not show here, as no machine of ours sends the like, and fail in `roles_coordinator` and
+//! `plane_memory`: PUSHED is believed before PUSH was sent, a late STAGED ends a quarantine, READY tells
 //! another place, a slot is freed while it is written to.
 
 #![cfg(feature = "std")]
