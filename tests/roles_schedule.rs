@@ -65,7 +65,7 @@ fn every_schedule_ends_with_everything_back_and_nothing_mixed_up() {
     for (what, count) in sum.counts() {
         assert!(count > 0, "{what} has never happened");
     }
-    assert!(sum.finished * 3 > sum.requests);
+    assert!(sum.finished * 3 > sum.requests * 2);
 }
 
 #[test]

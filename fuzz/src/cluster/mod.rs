@@ -10,6 +10,8 @@
 //! - what a worker reads is what the one before it wrote, and stays so until it is through;
 //! - what the client gets is what all its roles together make of what it sent;
 //! - each request ends exactly once, and in time;
+//! - where no message is lost and nobody restarts, what is no longer wanted is freed by a message,
+//!   and not by waiting;
 //! - at the end every place is free, every slot is back, every pool is whole, and no machine
 //!   remembers a request.
 //!
@@ -55,6 +57,9 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a receiver keeps an allocated slot: longer than the head node can still send somebody there.
 pub const FILL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How long an output waits: longer than the head node can still want it.
+pub const STAGE_TIMEOUT: Duration = Duration::from_secs(100);
+
 /// What a cluster is like.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -97,6 +102,11 @@ const SPLIT: &[Role] = &[
 ];
 
 impl Config {
+    /// Whether everybody hears what he has to.
+    pub fn is_kind(&self) -> bool {
+        self.loss == 0 && self.restarts == 0 && !(self.copies_begin && self.copies > 0)
+    }
+
     pub fn choose(choices: &mut dyn Choices) -> Self {
         let roles = if choices.chance(96) { SPLIT } else { THREE };
         let mut rare = |parts: u32| {
@@ -228,6 +238,8 @@ pub struct Cluster<'c> {
     traced: bool,
     /// What the decoder's reply that is being handled says.
     reply: Option<u32>,
+    /// As the [`Config`] was before the end.
+    is_kind: bool,
 }
 
 impl<'c> Cluster<'c> {
@@ -269,6 +281,7 @@ impl<'c> Cluster<'c> {
             tally: Tally::default(),
             traced,
             reply: None,
+            is_kind: config.is_kind(),
             choices,
             config,
         };
