@@ -18,7 +18,10 @@ pub(crate) fn example(name: &str) -> Command {
     path.pop();
     let mut path = path.join("examples").join(name);
     path.set_extension(std::env::consts::EXE_EXTENSION);
-    assert!(path.exists(), "first: cargo build --all-features --example {name}");
+    assert!(
+        path.exists(),
+        "first: cargo build --all-features --example {name}"
+    );
     Command::new(path)
 }
 
