@@ -2,6 +2,9 @@
 #![cfg(feature = "std")]
 
 mod bed;
-mod flows;
+mod lives;
 mod receiver;
+mod refusals;
 mod sender;
+mod slots;
+mod wire;
