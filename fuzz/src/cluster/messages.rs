@@ -1,7 +1,7 @@
 //! Messages: from a machine onto a wire, and from a wire to a machine.
 
 use tensorwire::message::{Message, Storage};
-use tensorwire::transfer::worker::{Event, Input, Outgoing};
+use tensorwire::transfer::worker::{Ending, Event, Input, Outgoing};
 use tensorwire::transfer::{Control, RequestId, Role};
 
 use super::Cluster;
@@ -166,6 +166,12 @@ impl Cluster<'_> {
                     Event::Ready(received) => self.ready(node, received, is_copy),
                     Event::Over { job, ending } => {
                         self.note(|_| format!("    {job} is over: {ending:?}"));
+                        let mut tasks = self.nodes[node].tasks.iter();
+                        let is_staged = tasks.all(|task| task.job != job);
+                        assert!(
+                            ending != Ending::Expired || !is_staged || !self.is_reliable,
+                            "nobody told that the output of {job} is not wanted"
+                        );
                         self.let_go(node, &job);
                     }
                     other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use tensorwire::transfer::pool::{Pool, WindowTable, Writing};
 use tensorwire::transfer::worker::{Instance, Job, PushOrder, Received, Settings, Site};
 use tensorwire::transfer::{RequestId, Role};
 
-use super::{Config, FILL_TIMEOUT};
+use super::{Config, FILL_TIMEOUT, STAGE_TIMEOUT};
 
 /// The shortest block of a pool: small, so that pools run full.
 pub const MIN_BLOCK: usize = 64;
@@ -83,7 +83,7 @@ impl Node {
             .with_alloc_timeout(Duration::from_secs(10))
             .with_fill_timeout(FILL_TIMEOUT)
             .with_work_timeout(Duration::from_secs(8))
-            .with_stage_timeout(Duration::from_secs(40));
+            .with_stage_timeout(STAGE_TIMEOUT);
         let machine = Instance::new(role, site, settings).unwrap();
         let count = if role.is_first() {
             0
