@@ -18,11 +18,11 @@ use crate::transfer::pool::{Landing, PoolError, Slot};
 #[derive(Debug)]
 pub(super) struct Preallocated {
     first: u64,
-    slots: Vec<Entry>,
+    slots: Vec<Place>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Place {
     offset: usize,
     state: State,
 }
@@ -52,7 +52,7 @@ impl Preallocated {
             let landing = site.pool().allocate(len)?.open();
             let offset = landing.offset();
             let state = State::Open(landing);
-            slots.push(Entry { offset, state });
+            slots.push(Place { offset, state });
         }
         // 48 bits, so that every reader of JSON takes the number for an integer.
         let first = u64::from(hash(site)) << 16;
@@ -62,8 +62,8 @@ impl Preallocated {
     /// What the registration says of them.
     pub(super) fn listed(&self, site: &Site) -> Box<[PreallocatedSlot]> {
         let slots = (self.first..).zip(&self.slots);
-        let listed = slots.filter_map(|(id, entry)| {
-            let State::Open(landing) = &entry.state else {
+        let listed = slots.filter_map(|(id, place)| {
+            let State::Open(landing) = &place.state else {
                 return None;
             };
             let offset = to_u64(landing.offset());
@@ -79,14 +79,14 @@ impl Preallocated {
         let unknown = ProtocolError::SlotUnknown { slot_id };
         let index = slot_id.checked_sub(self.first).ok_or(unknown)?;
         let index = usize::try_from(index).map_err(|_| unknown)?;
-        let entry = self.slots.get(index).ok_or(unknown)?;
-        if to_u64(entry.offset) != offset {
+        let place = self.slots.get(index).ok_or(unknown)?;
+        if to_u64(place.offset) != offset {
             return Err(ProtocolError::WrongOffset {
-                expected: entry.offset,
+                expected: place.offset,
                 found: offset,
             });
         }
-        match &entry.state {
+        match &place.state {
             State::Open(landing) => Ok((index, landing.len())),
             State::Lost => Err(unknown),
             State::Draining { .. } | State::Out => Err(ProtocolError::SlotInUse { slot_id }),
@@ -101,14 +101,14 @@ impl Preallocated {
         request: impl FnOnce() -> RequestId,
         deadline: Option<Duration>,
     ) -> Option<Slot> {
-        let entry = self.slots.get_mut(index)?;
-        let State::Open(landing) = core::mem::replace(&mut entry.state, State::Out) else {
+        let place = self.slots.get_mut(index)?;
+        let State::Open(landing) = core::mem::replace(&mut place.state, State::Out) else {
             return None;
         };
         match landing.close() {
             Ok(slot) => Some(slot),
             Err(busy) => {
-                entry.state = State::Draining {
+                place.state = State::Draining {
                     landing: busy.into_landing(),
                     request: request(),
                     deadline,
@@ -120,24 +120,24 @@ impl Preallocated {
 
     /// Opens a slot again that came back, or gives it up if it did not.
     pub(super) fn reopen(&mut self, index: usize, slot: Option<Slot>) {
-        if let Some(entry) = self.slots.get_mut(index) {
-            entry.state = slot.map_or(State::Lost, |slot| State::Open(slot.open()));
+        if let Some(place) = self.slots.get_mut(index) {
+            place.state = slot.map_or(State::Lost, |slot| State::Open(slot.open()));
         }
     }
 
     /// A request that failed as its slot drained, which is done now.
     pub(super) fn poll_drained(&mut self, now: Duration) -> Option<RequestId> {
-        self.slots.iter_mut().find_map(|entry| entry.drain(now))
+        self.slots.iter_mut().find_map(|place| place.drain(now))
     }
 
     /// Whether a slot has to be asked after.
     pub(super) fn is_draining(&self) -> bool {
         let mut slots = self.slots.iter();
-        slots.any(|entry| matches!(entry.state, State::Draining { .. }))
+        slots.any(|place| matches!(place.state, State::Draining { .. }))
     }
 }
 
-impl Entry {
+impl Place {
     fn drain(&mut self, now: Duration) -> Option<RequestId> {
         if !matches!(self.state, State::Draining { .. }) {
             return None;
