@@ -24,7 +24,7 @@ impl Coordinator {
             self.release(lease);
         }
         self.clients.remove(&request.client);
-        self.finished = self.finished.saturating_add(1);
+        self.totals.count_finished();
         let request = request.client;
         self.events.push_back(Event::Finished { request });
     }
@@ -97,13 +97,11 @@ impl Coordinator {
             && now < request.deadline;
         if again {
             request.attempt = request.attempt.saturating_add(1);
-            self.retried = self.retried.saturating_add(1);
+            self.totals.count_retry();
             self.retry(request, failure);
         } else {
             self.clients.remove(&request.client);
-            if let Some(count) = self.failed.get_mut(kind.index()) {
-                *count = count.saturating_add(1);
-            }
+            self.totals.count_failure(kind);
             let request = request.client;
             self.events.push_back(Event::Failed { request, failure });
         }
