@@ -1,8 +1,9 @@
 //! Registered memory: a pool, and the bytes of its slots.
 #![allow(unsafe_code)]
 
+mod delivery;
 mod host;
-mod inlet;
+mod regions;
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -15,8 +16,9 @@ use super::push::offset_in;
 use super::{ErrorKind, MemoryKind};
 use crate::transfer::pool::{Pool, PoolError, Slot, Windows};
 
+pub(super) use delivery::Delivery;
 pub use host::HostMemory;
-pub(super) use inlet::{Delivery, Inlet};
+pub(super) use regions::Regions;
 
 /// Memory that a data plane brings for a region.
 ///
