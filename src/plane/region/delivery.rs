@@ -6,6 +6,7 @@ use core::ptr;
 use alloc::vec::Vec;
 
 use super::Region;
+use crate::convert::to_u64;
 use crate::plane::push::offset_in;
 use crate::plane::{ErrorKind, Piece};
 use crate::transfer::pool::{WindowTable, Writing};
@@ -59,7 +60,7 @@ impl Delivery {
     ///
     /// Refused is what does not lie in a window that was entered, or in no memory of the host.
     pub(in crate::plane) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ErrorKind> {
-        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let len = to_u64(bytes.len());
         let offset = offset_in(self.region.base(), self.region.len(), address, len)?;
         if !self.covers(offset, bytes.len()) {
             return Err(ErrorKind::Closed);
