@@ -92,7 +92,10 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
             worker.process.check()?;
             keep(worker.process.role(), worker.process.told()?);
         }
+        // One that has not yet said that it is there is not killed: nothing would be heard of it.
+        let all_there = passed.restarts == killed.len();
         if let Some(killer) = &mut killer
+            && all_there
             && let Some(victim) = killer.victim(passed.ended(), workers.len())
         {
             let worker = workers.swap_remove(victim);

@@ -97,12 +97,11 @@ impl Error for DecodeError {}
 pub enum DecodeErrorKind {
     /// A dimension is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`.
     BadDim,
-    /// A number of a control message is no plain non-negative integer: `-1`, `-0`, `4.0`, `1e2`, `NaN`.
+    /// A number of a control message, or an `offset` of a manifest, is no plain non-negative
+    /// integer: `-1`, `-0`, `4.0`, `1e2`, `NaN`.
     BadInteger,
     /// A `list_index` is neither `-1` nor a plain non-negative integer.
     BadListIndex,
-    /// An `offset` of a manifest is no plain non-negative integer: `-1`, `-0`, `4.0`, `true`.
-    BadOffset,
     /// Frame 0 says that this is a control message, not a tensor message.
     ControlMessage,
     /// Values are nested deeper than [`Limits::depth`](crate::Limits::depth).
@@ -140,7 +139,7 @@ pub enum DecodeErrorKind {
         /// Length of the frame in bytes.
         actual: usize,
     },
-    /// An integer of a control message is larger than `u64::MAX`.
+    /// An integer of a control message, or an `offset` of a manifest, is larger than `u64::MAX`.
     IntegerOverflow,
     /// A field name holds a lone surrogate, which no text can hold.
     InvalidName,
@@ -177,8 +176,6 @@ pub enum DecodeErrorKind {
     NonFinite,
     /// Frame 0 is not that of a control message.
     NotControlMessage,
-    /// An `offset` of a manifest is larger than `u64::MAX`.
-    OffsetOverflow,
     /// A tensor of a manifest ends past its slot.
     OutOfSlot {
         /// Where it starts, in bytes from the slot's start.
@@ -244,7 +241,6 @@ impl fmt::Display for DecodeErrorKind {
             Self::BadListIndex => {
                 f.write_str("list_index is neither -1 nor a plain non-negative integer")
             }
-            Self::BadOffset => f.write_str("offset is not a plain non-negative integer"),
             Self::ControlMessage => f.write_str("control message where a tensor message belongs"),
             Self::DepthLimit { limit } => write!(f, "nested deeper than {limit}"),
             Self::DescriptorLimit { limit } => write!(f, "more than {limit} descriptors"),
@@ -276,7 +272,6 @@ impl fmt::Display for DecodeErrorKind {
             Self::NoPayload => f.write_str("control message without a payload"),
             Self::NonFinite => f.write_str("NaN or Infinity where only JSON is allowed"),
             Self::NotControlMessage => f.write_str("other message where a control message belongs"),
-            Self::OffsetOverflow => write!(f, "offset over {}", u64::MAX),
             Self::OutOfSlot {
                 offset,
                 byte_len,

@@ -3,6 +3,7 @@
 use super::number::format_float;
 use super::scan::{bare_run, is_bare};
 use super::{Str, Value};
+use crate::error::EncodeError;
 
 /// Writes into a buffer, and past its end goes on counting.
 ///
@@ -34,12 +35,14 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// The text, or, if it had no room, its length and a buffer of zeros.
-    pub(crate) fn finish(mut self) -> Result<&'b mut [u8], usize> {
-        if self.len > self.buffer.len() {
+    /// The text; if it had no room, the buffer holds zeros.
+    pub(crate) fn finish(mut self) -> Result<&'b mut [u8], EncodeError> {
+        let (needed, capacity) = (self.len, self.buffer.len());
+        if needed > capacity {
             self.blank();
         }
-        self.buffer.get_mut(..self.len).ok_or(self.len)
+        let too_small = EncodeError::BufferTooSmall { needed, capacity };
+        self.buffer.get_mut(..needed).ok_or(too_small)
     }
 
     #[inline]
@@ -173,6 +176,31 @@ impl core::fmt::Write for Writer<'_> {
     }
 }
 
+/// How many bytes `put` writes.
+pub(crate) fn length(put: impl FnOnce(&mut Writer<'_>)) -> usize {
+    let mut writer = Writer::new(&mut []);
+    put(&mut writer);
+    writer.len()
+}
+
+/// What `put` writes, at the start of `buffer`.
+pub(crate) fn write(
+    buffer: &mut [u8],
+    put: impl FnOnce(&mut Writer<'_>),
+) -> Result<&mut [u8], EncodeError> {
+    let mut writer = Writer::new(buffer);
+    put(&mut writer);
+    writer.finish()
+}
+
+/// What `put` writes each time, in a vector of just its length.
+#[cfg(feature = "alloc")]
+pub(crate) fn to_vec(put: impl Fn(&mut Writer<'_>)) -> alloc::vec::Vec<u8> {
+    let mut buffer = alloc::vec![0; length(&put)];
+    put(&mut Writer::new(&mut buffer));
+    buffer
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +255,9 @@ mod tests {
         let mut writer = Writer::new(&mut buffer);
         writer.put_raw(b"abc");
         writer.put_raw(b"def");
-        assert_eq!(writer.finish(), Err(6));
+        let (needed, capacity) = (6, 4);
+        let error = EncodeError::BufferTooSmall { needed, capacity };
+        assert_eq!(writer.finish(), Err(error));
         assert_eq!(buffer, [0; 4]);
     }
 }

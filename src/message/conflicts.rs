@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use super::order::Place;
-use super::storage::Slot;
+use super::storage::Row;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Str;
 
@@ -20,26 +20,26 @@ pub(crate) enum Sharing {
 #[derive(Clone, Copy)]
 pub(super) struct Names<'frame, 'store> {
     pub(super) text: &'frame str,
-    pub(super) slots: &'store [Slot],
+    pub(super) rows: &'store [Row],
 }
 
 impl<'frame, 'store> Names<'frame, 'store> {
     pub(super) fn at(&self, place: Place) -> Str<'frame> {
-        self.slot(place).name(self.text)
+        self.row(place).name(self.text)
     }
 
-    fn slot(&self, place: Place) -> &'store Slot {
-        self.slots.get(place.index()).unwrap_or(&Slot::EMPTY)
+    fn row(&self, place: Place) -> &'store Row {
+        self.rows.get(place.index()).unwrap_or(&Row::EMPTY)
     }
 
     /// Whether two names say the same, found out at once where one text is both.
     fn same(&self, a: Place, b: Place) -> bool {
-        self.slot(a).name == self.slot(b).name || self.at(a) == self.at(b)
+        self.row(a).name == self.row(b).name || self.at(a) == self.at(b)
     }
 
     /// The order of any two places.
     fn compare(&self, a: Place, b: Place) -> Ordering {
-        let names = || match self.slot(a).name == self.slot(b).name {
+        let names = || match self.row(a).name == self.row(b).name {
             true => Ordering::Equal,
             false => self.at(a).cmp(&self.at(b)),
         };
@@ -71,9 +71,9 @@ impl<'frame, 'store> Names<'frame, 'store> {
                 plain = None;
                 written = Written::default();
             }
-            let slot = self.slot(place);
+            let row = self.row(place);
             if sharing == Sharing::WrittenOnce
-                && let Some(error) = written.push(slot)
+                && let Some(error) = written.push(row)
             {
                 found.note(error);
             }
@@ -82,12 +82,12 @@ impl<'frame, 'store> Names<'frame, 'store> {
             match (place.list_index(), plain) {
                 (None, None) => plain = Some(index),
                 (None, Some(_)) => {
-                    found.note(slot.error(index, DecodeErrorKind::DuplicateField));
+                    found.note(row.error(index, DecodeErrorKind::DuplicateField));
                 }
                 (Some(_), Some(plain)) => {
                     let later = plain.max(index);
-                    let slot = self.slots.get(later).unwrap_or(&Slot::EMPTY);
-                    found.note(slot.error(later, DecodeErrorKind::MixedField));
+                    let row = self.rows.get(later).unwrap_or(&Row::EMPTY);
+                    found.note(row.error(later, DecodeErrorKind::MixedField));
                 }
                 (Some(_), None) => {}
             }
@@ -95,7 +95,7 @@ impl<'frame, 'store> Names<'frame, 'store> {
                 && namesake.is_some_and(|other| other.list == place.list)
             {
                 let kind = DecodeErrorKind::DuplicateListIndex { list_index };
-                found.note(slot.error(index, kind));
+                found.note(row.error(index, kind));
             }
             previous = Some(place);
         }
@@ -145,9 +145,9 @@ struct Written {
 }
 
 impl Written {
-    /// Adds a slot of the name; the error is that another one has it written elsewhere.
-    fn push(&mut self, slot: &Slot) -> Option<DecodeError> {
-        let at = slot.name.start();
+    /// Adds a row of the name; the error is that another one has it written elsewhere.
+    fn push(&mut self, row: &Row) -> Option<DecodeError> {
+        let at = row.name.start();
         let first = self.first.replace(at.min(self.first.unwrap_or(at)))?;
         if first != at {
             let later = first.max(at);

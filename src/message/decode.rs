@@ -53,22 +53,22 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         table: Table<'store>,
     ) -> Result<Self, DecodeError> {
         refuse_control(frame)?;
-        let parsed = schema::parse(frame, options, table.slots)?;
+        let parsed = schema::parse(frame, options, table.rows)?;
         Self::index(parsed, table)
     }
 
     /// Sorts the descriptors of `parsed`, and refuses two of one place.
     #[inline(always)]
     pub(crate) fn index(parsed: Parsed<'frame>, table: Table<'store>) -> Result<Self, DecodeError> {
-        let Table { slots, order } = table;
-        let slots = slots.get(..parsed.count).unwrap_or_default();
+        let Table { rows, order } = table;
+        let rows = rows.get(..parsed.count).unwrap_or_default();
         let order = order.get_mut(..parsed.count).unwrap_or_default();
         Ok(Metadata {
             scalars: parsed.scalars,
             list_at: parsed.list_at,
             tensor_bytes: parsed.tensor_bytes,
             allocations: 0,
-            order: Order::sort(parsed.text, parsed.key, Sharing::Members, slots, order)?,
+            order: Order::sort(parsed.text, parsed.key, Sharing::Members, rows, order)?,
         })
     }
 
@@ -84,13 +84,13 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
     /// Returns the number of tensors.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.order.slots().len()
+        self.order.rows().len()
     }
 
     /// Tells whether there are no tensors; error replies have none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.order.slots().is_empty()
+        self.order.rows().is_empty()
     }
 
     /// Iterates over what is said of the tensors, in wire order.
@@ -102,15 +102,15 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
     + use<'frame, 'store> {
         let text = self.order.text();
         self.order
-            .slots()
+            .rows()
             .iter()
-            .map(move |slot| slot.descriptor(text))
+            .map(move |row| row.descriptor(text))
     }
 
     /// Returns what is said of the tensor at `index` in wire order, whose payload is frame `index + 1`.
     #[must_use]
     pub fn descriptor(&self, index: usize) -> Option<Descriptor<'frame>> {
-        Some(self.order.slots().get(index)?.descriptor(self.order.text()))
+        Some(self.order.rows().get(index)?.descriptor(self.order.text()))
     }
 
     /// Returns the place in wire order of the plain tensor of this name.
@@ -143,16 +143,16 @@ impl<'frame, 'store> Metadata<'frame, 'store> {
         self,
         payloads: &'frame [F],
     ) -> Result<Message<'frame, 'store, F>, DecodeError> {
-        let (expected, actual) = (self.order.slots().len(), payloads.len());
+        let (expected, actual) = (self.order.rows().len(), payloads.len());
         if actual != expected {
             let kind = DecodeErrorKind::FrameCount { expected, actual };
             return Err(DecodeError::new(kind, self.list_at));
         }
-        for (index, (slot, payload)) in self.order.slots().iter().zip(payloads).enumerate() {
-            let (expected, actual) = (slot.layout.byte_len(), payload.as_ref().len());
+        for (index, (row, payload)) in self.order.rows().iter().zip(payloads).enumerate() {
+            let (expected, actual) = (row.layout.byte_len(), payload.as_ref().len());
             if actual != expected {
                 let kind = DecodeErrorKind::FrameLength { expected, actual };
-                return Err(slot.error(index, kind));
+                return Err(row.error(index, kind));
             }
         }
         Ok(Message {

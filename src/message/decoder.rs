@@ -6,7 +6,7 @@ use super::decode::{Message, Metadata, split};
 use super::options::Options;
 use super::order::Place;
 use super::schema;
-use super::storage::{Slot, Table};
+use super::storage::{Row, Table};
 use crate::error::{DecodeError, DecodeErrorKind};
 
 /// Decodes message after message in storage of its own.
@@ -33,7 +33,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     options: Options,
-    slots: Vec<Slot>,
+    rows: Vec<Row>,
     order: Vec<Place>,
 }
 
@@ -49,7 +49,7 @@ impl Decoder {
     pub const fn with_options(options: Options) -> Self {
         Self {
             options,
-            slots: Vec::new(),
+            rows: Vec::new(),
             order: Vec::new(),
         }
     }
@@ -85,7 +85,7 @@ impl Decoder {
         super::decode::refuse_control(frame)?;
         let mut allocations: usize = 0;
         let parsed = loop {
-            match schema::parse(frame, &self.options, &mut self.slots) {
+            match schema::parse(frame, &self.options, &mut self.rows) {
                 Ok(parsed) => break parsed,
                 Err(error) => match error.kind() {
                     DecodeErrorKind::StorageFull { capacity } => {
@@ -98,7 +98,7 @@ impl Decoder {
             }
         };
         let table = Table {
-            slots: &mut self.slots,
+            rows: &mut self.rows,
             order: &mut self.order,
         };
         Ok(Metadata::index(parsed, table)?.with_allocations(allocations))
@@ -109,11 +109,11 @@ impl Decoder {
         // More than `capacity`: at the limit, another error came first.
         let limit = self.options.limits().descriptors();
         let room = capacity.saturating_mul(2).max(16).min(limit);
-        self.slots
-            .reserve_exact(room.saturating_sub(self.slots.len()));
+        self.rows
+            .reserve_exact(room.saturating_sub(self.rows.len()));
         self.order
             .reserve_exact(room.saturating_sub(self.order.len()));
-        self.slots.resize(room, Slot::EMPTY);
+        self.rows.resize(room, Row::EMPTY);
         self.order.resize(room, Place::EMPTY);
     }
 }

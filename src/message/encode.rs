@@ -80,16 +80,13 @@ where
     T: IntoIterator<Item: AsRef<Descriptor<'t>>, IntoIter: Clone>,
     S: ScalarFields + ?Sized,
 {
-    let capacity = buffer.len();
     let mut writer = Writer::new(buffer);
     let result = put_metadata(&mut writer, tensors.into_iter(), scalars);
     if let Err(error) = result {
         writer.blank();
         return Err(error);
     }
-    writer
-        .finish()
-        .map_err(|needed| EncodeError::BufferTooSmall { needed, capacity })
+    writer.finish()
 }
 
 /// Returns the metadata frame for these tensors and scalars, in a new vector of just its length.

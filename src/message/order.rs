@@ -11,25 +11,25 @@ use core::fmt;
 use core::ops::Range;
 
 use super::conflicts::{Names, Sharing, refuse_conflicts};
-use super::storage::{Slot, to_usize};
+use super::storage::{Row, to_usize};
 use crate::error::DecodeError;
 use crate::json::Str;
 
 /// The descriptors of a message, sorted.
 #[derive(Clone, Copy)]
 pub(crate) struct Order<'frame, 'store> {
-    /// What the slots are spans of.
+    /// What the rows are spans of.
     text: &'frame str,
     /// Of the fingerprints.
     key: u64,
     /// In wire order.
-    slots: &'store [Slot],
+    rows: &'store [Row],
     /// By fingerprint, name and list index, a plain tensor before a list.
     places: &'store [Place],
 }
 
 impl<'frame, 'store> Order<'frame, 'store> {
-    /// Sorts `slots` into `places`, which are as many.
+    /// Sorts `rows` into `places`, which are as many.
     ///
     /// Of several conflicts the error names the one that a reader of the wire meets first.
     #[inline(always)]
@@ -37,30 +37,30 @@ impl<'frame, 'store> Order<'frame, 'store> {
         text: &'frame str,
         key: u64,
         sharing: Sharing,
-        slots: &'store [Slot],
+        rows: &'store [Row],
         places: &'store mut [Place],
     ) -> Result<Self, DecodeError> {
-        if let ([slot], [place]) = (slots, &mut *places) {
-            *place = Place::new(slot, 0);
-        } else if arrange(slots, places) {
-            refuse_conflicts(Names { text, slots }, sharing, places)?;
+        if let ([row], [place]) = (rows, &mut *places) {
+            *place = Place::new(row, 0);
+        } else if arrange(rows, places) {
+            refuse_conflicts(Names { text, rows }, sharing, places)?;
         }
         Ok(Self {
             text,
             key,
-            slots,
+            rows,
             places,
         })
     }
 
-    /// What the slots are spans of.
+    /// What the rows are spans of.
     pub(crate) const fn text(&self) -> &'frame str {
         self.text
     }
 
     /// In wire order.
-    pub(crate) const fn slots(&self) -> &'store [Slot] {
-        self.slots
+    pub(crate) const fn rows(&self) -> &'store [Row] {
+        self.rows
     }
 
     /// Which places have this name.
@@ -71,16 +71,16 @@ impl<'frame, 'store> Order<'frame, 'store> {
     /// Where in the text the quote of this name is first met, if any descriptor has the name.
     pub(crate) fn written_at(&self, name: Str<'_>) -> Option<usize> {
         let index = self.wire_index(self.range_named(name).next()?)?;
-        let slot = self.slots.get(index)?;
+        let row = self.rows.get(index)?;
         // A string starts at its quote.
-        Some(slot.name.start().saturating_sub(1))
+        Some(row.name.start().saturating_sub(1))
     }
 
     fn range_named(&self, name: Str<'_>) -> Range<usize> {
         let fingerprint = name.fingerprint(self.key);
         let names = Names {
             text: self.text,
-            slots: self.slots,
+            rows: self.rows,
         };
         let start = self.places.partition_point(|place| {
             let order = place.fingerprint.cmp(&fingerprint);
@@ -93,7 +93,7 @@ impl<'frame, 'store> Order<'frame, 'store> {
 
     /// Which places have the name of the descriptor at `index` in wire order.
     fn range_of(&self, index: usize) -> Option<Range<usize>> {
-        Some(self.range_named(self.slots.get(index)?.name(self.text)))
+        Some(self.range_named(self.rows.get(index)?.name(self.text)))
     }
 
     /// The place in `range`, of one list, that has this list index.
@@ -111,7 +111,7 @@ impl<'frame, 'store> Order<'frame, 'store> {
 
     /// What stands at `index` in wire order: a list stands where its member of the smallest index does.
     pub(crate) fn named_at(&self, index: usize) -> Option<Named<'frame, 'store>> {
-        if self.slots.get(index)?.list_index.is_none() {
+        if self.rows.get(index)?.list_index.is_none() {
             return Some(Named::Tensor(index));
         }
         let range = self.range_of(index)?;
@@ -125,7 +125,7 @@ impl<'frame, 'store> Order<'frame, 'store> {
 
     fn in_range(&self, range: Range<usize>) -> Option<Named<'frame, 'store>> {
         let index = self.wire_index(range.clone().next()?)?;
-        Some(match self.slots.get(index)?.list_index {
+        Some(match self.rows.get(index)?.list_index {
             None => Named::Tensor(index),
             Some(_) => Named::List(Members {
                 order: *self,
@@ -208,7 +208,7 @@ impl fmt::Debug for Members<'_, '_> {
     }
 }
 
-/// What a slot is found by, small enough to be sorted quickly.
+/// What a row is found by, small enough to be sorted quickly.
 ///
 /// Sorted by the name's fingerprint, names of one fingerprint by name, then by
 /// list index: the members of a list are neighbours, in order.
@@ -231,11 +231,11 @@ impl Place {
     };
 
     #[inline]
-    fn new(slot: &Slot, index: u32) -> Self {
+    fn new(row: &Row, index: u32) -> Self {
         Self {
-            fingerprint: slot.fingerprint,
+            fingerprint: row.fingerprint,
             // An index is at most `i32::MAX`, and here it only sorts.
-            list: slot.list_index.map_or(0, |index| index.saturating_add(1)),
+            list: row.list_index.map_or(0, |index| index.saturating_add(1)),
             index,
         }
     }
@@ -255,20 +255,20 @@ impl Place {
     }
 }
 
-/// Fills `places` from `slots` and sorts them by key, equal ones in wire order.
+/// Fills `places` from `rows` and sorts them by key, equal ones in wire order.
 ///
 /// Says whether any two have one fingerprint.
 #[inline(never)]
-fn arrange(slots: &[Slot], places: &mut [Place]) -> bool {
-    match slots.len() {
+fn arrange(rows: &[Row], places: &mut [Place]) -> bool {
+    match rows.len() {
         // So few are not worth clearing buckets for.
         ..=8 => {
-            for ((index, slot), place) in (0..).zip(slots).zip(places.iter_mut()) {
-                *place = Place::new(slot, index);
+            for ((index, row), place) in (0..).zip(rows).zip(places.iter_mut()) {
+                *place = Place::new(row, index);
             }
         }
-        9..=64 => deal::<32>(slots, places),
-        _ => deal::<256>(slots, places),
+        9..=64 => deal::<32>(rows, places),
+        _ => deal::<256>(rows, places),
     }
     // Fingerprints are spread evenly, unless a peer chose the names for theirs not to be.
     if !settle(places) {
@@ -280,12 +280,12 @@ fn arrange(slots: &[Slot], places: &mut [Place]) -> bool {
 }
 
 /// Fills `places` by the first bits of the fingerprint, and of one such bucket in wire order.
-fn deal<const BUCKETS: usize>(slots: &[Slot], places: &mut [Place]) {
+fn deal<const BUCKETS: usize>(rows: &[Row], places: &mut [Place]) {
     let shift = u32::BITS.saturating_sub(BUCKETS.ilog2());
-    let bucket = |slot: &Slot| to_usize(slot.fingerprint.wrapping_shr(shift));
+    let bucket = |row: &Row| to_usize(row.fingerprint.wrapping_shr(shift));
     let mut next = [0_u32; BUCKETS];
-    for slot in slots {
-        if let Some(count) = next.get_mut(bucket(slot)) {
+    for row in rows {
+        if let Some(count) = next.get_mut(bucket(row)) {
             *count = count.wrapping_add(1);
         }
     }
@@ -293,11 +293,11 @@ fn deal<const BUCKETS: usize>(slots: &[Slot], places: &mut [Place]) {
     for count in &mut next {
         (*count, start) = (start, start.wrapping_add(*count));
     }
-    for (index, slot) in (0..).zip(slots) {
-        if let Some(next) = next.get_mut(bucket(slot))
+    for (index, row) in (0..).zip(rows) {
+        if let Some(next) = next.get_mut(bucket(row))
             && let Some(place) = places.get_mut(to_usize(*next))
         {
-            *place = Place::new(slot, index);
+            *place = Place::new(row, index);
             *next = next.wrapping_add(1);
         }
     }
@@ -339,7 +339,7 @@ pub(super) mod tests {
 
     /// Two names of one fingerprint in this storage; any birthday finds some.
     pub(in crate::message) fn colliding<const N: usize>(storage: &mut Storage<N>) -> [String; 2] {
-        let key = storage.table().slots.as_ptr().addr() as u64;
+        let key = storage.table().rows.as_ptr().addr() as u64;
         let mut seen = BTreeMap::new();
         (0..)
             .find_map(|number| {

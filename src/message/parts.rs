@@ -96,10 +96,16 @@ impl Name {
     }
 }
 
-pub(crate) fn take_shape(
-    cursor: &mut Cursor<'_>,
-    options: &Options,
-) -> Result<(Span, u32, DimProduct), DecodeError> {
+/// The shape of a tensor, as it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Dims {
+    /// Between the brackets.
+    pub(crate) span: Span,
+    pub(crate) rank: u32,
+    pub(crate) product: DimProduct,
+}
+
+pub(crate) fn take_shape(cursor: &mut Cursor<'_>, options: &Options) -> Result<Dims, DecodeError> {
     cursor.expect_type(ValueType::Array)?;
     cursor.take_byte(b'[')?;
     let start = cursor.offset();
@@ -117,8 +123,12 @@ pub(crate) fn take_shape(
         more = cursor.take_separator(b']')?;
     }
     // Without the closing bracket.
-    let inside = span(start, cursor.offset().saturating_sub(1));
-    Ok((inside, to_u32(rank), product))
+    let end = cursor.offset().saturating_sub(1);
+    Ok(Dims {
+        span: span(start, end),
+        rank: to_u32(rank),
+        product,
+    })
 }
 
 fn take_dim(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
@@ -132,6 +142,26 @@ fn take_dim(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
     let dim: usize = text.parse().map_err(|_| overflow)?;
     isize::try_from(dim).map_err(|_| overflow)?;
     Ok(dim)
+}
+
+/// Takes a plain non-negative integer, as all numbers are that are neither a dimension nor a list index.
+#[inline]
+pub(crate) fn take_u64(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {
+    // As Python writes nearly all of them; any other goes the general way.
+    if let Some((value, rest @ [b',' | b'}', ..])) = digits(cursor.rest())
+        && let Ok(value) = u64::try_from(value)
+    {
+        cursor.advance_to(rest);
+        return Ok(value);
+    }
+    cursor.expect_type(ValueType::Number)?;
+    let at = cursor.offset();
+    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
+    if !integer || text.starts_with('-') {
+        return Err(DecodeError::new(DecodeErrorKind::BadInteger, at));
+    }
+    text.parse()
+        .map_err(|_| DecodeError::new(DecodeErrorKind::IntegerOverflow, at))
 }
 
 pub(crate) fn take_dtype(cursor: &mut Cursor<'_>, options: &Options) -> Result<DType, DecodeError> {

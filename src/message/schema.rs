@@ -4,19 +4,18 @@
 //! order and no white space. At the first byte that is not so, it is read again
 //! from its start by the general cursor, which knows every order, escape and
 //! error. The first way accepts nothing that the second does not, and fills the
-//! slot with the same values: a fuzz target holds the two against each other.
+//! row with the same values: a fuzz target holds the two against each other.
 
 use super::options::Options;
-use super::parts::{Keys, Name, digits, dims, take_dtype, take_list_index, take_shape};
-use super::storage::{Slot, Span, to_u32};
+use super::parts::{Dims, Keys, Name, digits, dims, take_dtype, take_list_index, take_shape};
+use super::storage::{Row, Span, to_u32};
 use crate::dtype::DType;
 use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::json::scan::plain_run_hashed;
 use crate::json::{Object, Value, ValueType};
-use crate::tensor::Layout;
 
-/// The metadata frame, read whole; its descriptors are in the slots.
+/// The metadata frame, read whole; its descriptors are in the rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parsed<'f> {
     pub(crate) text: &'f str,
@@ -29,12 +28,12 @@ pub(crate) struct Parsed<'f> {
     pub(crate) tensor_bytes: usize,
 }
 
-/// Reads the metadata frame, and its descriptors into `slots`.
+/// Reads the metadata frame, and its descriptors into `rows`.
 #[inline(always)]
 pub(crate) fn parse<'f>(
     frame: &'f [u8],
     options: &Options,
-    slots: &mut [Slot],
+    rows: &mut [Row],
 ) -> Result<Parsed<'f>, DecodeError> {
     let limits = options.limits();
     let limit = limits.metadata_bytes();
@@ -43,8 +42,8 @@ pub(crate) fn parse<'f>(
         let kind = DecodeErrorKind::MetadataLimit { limit, actual };
         return Err(DecodeError::new(kind, 0));
     }
-    // Where the slots lie; no peer knows.
-    let hash_key = u64::try_from(slots.as_ptr().addr()).unwrap_or_default();
+    // Where the rows lie; no peer knows.
+    let hash_key = u64::try_from(rows.as_ptr().addr()).unwrap_or_default();
     let mut cursor = Cursor::from_bytes(frame)?;
     cursor.skip_whitespace();
     let start = cursor.offset();
@@ -61,7 +60,7 @@ pub(crate) fn parse<'f>(
                 return Err(duplicate);
             }
             let list_at = cursor.offset();
-            let list = take_descriptors(&mut cursor, options, hash_key, slots)?;
+            let list = take_descriptors(&mut cursor, options, hash_key, rows)?;
             descriptors = Some((list, list_at));
         } else if key == Some(MetadataKey::ScalarFields) {
             if scalars.is_some() {
@@ -128,7 +127,7 @@ fn take_descriptors(
     cursor: &mut Cursor<'_>,
     options: &Options,
     hash_key: u64,
-    slots: &mut [Slot],
+    rows: &mut [Row],
 ) -> Result<(usize, usize), DecodeError> {
     cursor.expect_type(ValueType::Array)?;
     cursor.take_byte(b'[')?;
@@ -136,8 +135,8 @@ fn take_descriptors(
     if cursor.take_if(b']') {
         return Ok((0, 0));
     }
-    let capacity = slots.len();
-    let mut slots = slots.iter_mut();
+    let capacity = rows.len();
+    let mut rows = rows.iter_mut();
     let mut count: usize = 0;
     let mut tensor_bytes: usize = 0;
     // A local of its own is what stays in registers, whatever becomes of the cursor.
@@ -148,7 +147,7 @@ fn take_descriptors(
             cursor.advance_to(rest);
             return Err(cursor.error(DecodeErrorKind::DescriptorLimit { limit }));
         }
-        let Some(slot) = slots.next() else {
+        let Some(row) = rows.next() else {
             cursor.advance_to(rest);
             return Err(cursor.error(DecodeErrorKind::StorageFull { capacity }));
         };
@@ -157,19 +156,19 @@ fn take_descriptors(
             .then(|| speculate(rest, cursor.text().len(), options, hash_key))
             .flatten();
         if let Some((described, tail)) = written {
-            *slot = described;
+            *row = described;
             rest = tail;
         } else {
             cursor.advance_to(rest);
-            *slot = cursor
+            *row = cursor
                 .out_of_line(|cursor| take_any_descriptor(cursor, options, hash_key))
                 .map_err(|error| error.in_descriptor(count))?;
             rest = cursor.rest();
         }
         let limit = options.limits().tensor_bytes();
-        match tensor_bytes.checked_add(slot.layout.byte_len()) {
+        match tensor_bytes.checked_add(row.layout.byte_len()) {
             Some(sum) if sum <= limit => tensor_bytes = sum,
-            _ => return Err(slot.error(count, DecodeErrorKind::TensorBytesLimit { limit })),
+            _ => return Err(row.error(count, DecodeErrorKind::TensorBytesLimit { limit })),
         }
         // Each descriptor takes bytes of the frame, so the count fits.
         count = count.wrapping_add(1);
@@ -194,9 +193,9 @@ fn speculate<'f>(
     length: usize,
     options: &Options,
     key: u64,
-) -> Option<(Slot, &'f [u8])> {
+) -> Option<(Row, &'f [u8])> {
     let limits = options.limits();
-    let offset = |rest: &[u8]| to_u32(length.wrapping_sub(rest.len()));
+    let at = |rest: &[u8]| length.wrapping_sub(rest.len());
 
     let name = whole.strip_prefix(br#"{"field_name":""#)?;
     let (name_length, fingerprint) = plain_run_hashed(name, key);
@@ -204,14 +203,22 @@ fn speculate<'f>(
         return None;
     }
     let rest = name.get(name_length..)?;
-    let name = Span::between(offset(name), offset(rest));
+    let name = Name {
+        span: Span::between(to_u32(at(name)), to_u32(at(rest))),
+        escaped: false,
+        fingerprint,
+    };
 
     let shape = rest.strip_prefix(br#"","shape":["#)?;
     let (product, rank, rest) = dims(shape)?;
     if rank > limits.rank() {
         return None;
     }
-    let shape = Span::between(offset(shape), offset(rest));
+    let dims = Dims {
+        span: Span::between(to_u32(at(shape)), to_u32(at(rest))),
+        rank: to_u32(rank),
+        product,
+    };
 
     let rest = rest.strip_prefix(br#"],"dtype":""#)?;
     let (dtype, rest) = DType::strip_prefix(rest)?;
@@ -229,18 +236,8 @@ fn speculate<'f>(
             (Some(to_u32(index)), rest.strip_prefix(b"}")?)
         }
     };
-    let slot = Slot {
-        at: offset(whole),
-        name,
-        name_escaped: false,
-        fingerprint,
-        shape,
-        rank: to_u32(rank),
-        dtype,
-        list_index,
-        layout: Layout::new(product, dtype)?,
-    };
-    Some((slot, rest))
+    let row = Row::new(at(whole), name, dims, dtype, list_index)?;
+    Some((row, rest))
 }
 
 /// The descriptor in whatever order and spelling it comes.
@@ -249,11 +246,11 @@ fn take_any_descriptor(
     cursor: &mut Cursor<'_>,
     options: &Options,
     hash_key: u64,
-) -> Result<Slot, DecodeError> {
+) -> Result<Row, DecodeError> {
     let at = cursor.offset();
     cursor.expect_type(ValueType::Object)?;
     let mut name = None;
-    let mut shape = None;
+    let mut dims = None;
     let mut dtype = None;
     let mut list_index = None;
     let mut keys = Keys::open(cursor)?;
@@ -262,7 +259,7 @@ fn take_any_descriptor(
             name.replace(take_name(cursor, options, hash_key)?)
                 .is_some()
         } else if key == "shape" {
-            shape.replace(take_shape(cursor, options)?).is_some()
+            dims.replace(take_shape(cursor, options)?).is_some()
         } else if key == "dtype" {
             dtype.replace(take_dtype(cursor, options)?).is_some()
         } else if key == "list_index" {
@@ -280,20 +277,10 @@ fn take_any_descriptor(
     }
     let missing = |key| DecodeError::new(DecodeErrorKind::MissingKey(key), at);
     let name: Name = name.ok_or_else(|| missing(SchemaKey::FieldName))?;
-    let (shape, rank, product) = shape.ok_or_else(|| missing(SchemaKey::Shape))?;
+    let dims = dims.ok_or_else(|| missing(SchemaKey::Shape))?;
     let dtype = dtype.ok_or_else(|| missing(SchemaKey::DType))?;
-    let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, shape.start());
-    Ok(Slot {
-        at: to_u32(at),
-        name: name.span,
-        name_escaped: name.escaped,
-        fingerprint: name.fingerprint,
-        shape,
-        rank,
-        dtype,
-        list_index: list_index.flatten(),
-        layout: Layout::new(product, dtype).ok_or(overflow)?,
-    })
+    let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, dims.span.start());
+    Row::new(at, name, dims, dtype, list_index.flatten()).ok_or(overflow)
 }
 
 fn take_name(

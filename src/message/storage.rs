@@ -1,6 +1,7 @@
 //! Where a decoder keeps descriptors: memory that the caller brings.
 
 use super::order::Place;
+use super::parts::{Dims, Name};
 use crate::dtype::DType;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Str;
@@ -25,7 +26,7 @@ use crate::tensor::{Descriptor, Layout, Shape};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Storage<const N: usize> {
-    slots: [Slot; N],
+    rows: [Row; N],
     order: [Place; N],
 }
 
@@ -34,14 +35,14 @@ impl<const N: usize> Storage<N> {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            slots: [Slot::EMPTY; N],
+            rows: [Row::EMPTY; N],
             order: [Place::EMPTY; N],
         }
     }
 
     pub(crate) const fn table(&mut self) -> Table<'_> {
         Table {
-            slots: &mut self.slots,
+            rows: &mut self.rows,
             order: &mut self.order,
         }
     }
@@ -56,8 +57,8 @@ impl<const N: usize> Default for Storage<N> {
 /// Storage whose size is not known to the compiler.
 #[derive(Debug)]
 pub(crate) struct Table<'s> {
-    pub(crate) slots: &'s mut [Slot],
-    /// Where the slots come by name and list index.
+    pub(crate) rows: &'s mut [Row],
+    /// Where the rows come by name and list index.
     pub(crate) order: &'s mut [Place],
 }
 
@@ -96,7 +97,7 @@ pub(crate) const fn to_u32(value: usize) -> u32 {
 
 /// A descriptor as spans of the metadata.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Slot {
+pub(crate) struct Row {
     /// The whole descriptor.
     pub(crate) at: u32,
     pub(crate) name: Span,
@@ -111,7 +112,7 @@ pub(crate) struct Slot {
     pub(crate) layout: Layout,
 }
 
-impl Slot {
+impl Row {
     pub(crate) const EMPTY: Self = Self {
         at: 0,
         name: Span { start: 0, end: 0 },
@@ -124,13 +125,35 @@ impl Slot {
         layout: Layout::EMPTY,
     };
 
+    /// The row of the descriptor at `at`; `None` if no tensor is that large.
+    #[inline(always)]
+    pub(crate) fn new(
+        at: usize,
+        name: Name,
+        dims: Dims,
+        dtype: DType,
+        list_index: Option<u32>,
+    ) -> Option<Self> {
+        Some(Self {
+            at: to_u32(at),
+            name: name.span,
+            name_escaped: name.escaped,
+            fingerprint: name.fingerprint,
+            shape: dims.span,
+            rank: dims.rank,
+            dtype,
+            list_index,
+            layout: Layout::new(dims.product, dtype)?,
+        })
+    }
+
     pub(crate) fn name<'a>(&self, text: &'a str) -> Str<'a> {
         // A string starts at its quote.
         let at = self.name.start().saturating_sub(1);
         Str::from_json(self.name.of(text), self.name_escaped).at(at)
     }
 
-    /// An error about this slot, which is at `index` in wire order.
+    /// An error about this row, which is at `index` in wire order.
     pub(crate) fn error(&self, index: usize, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(kind, to_usize(self.at)).in_descriptor(index)
     }

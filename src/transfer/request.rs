@@ -1,16 +1,14 @@
 //! The name of a request, kept beyond the message that it came in.
 
-use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec;
 use core::borrow::Borrow;
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::json::Str;
-use crate::json::writer::Writer;
+use crate::json::writer;
 
 /// The id of a request: what [`request_id`](super::Control::request_id) says, owned.
 ///
@@ -59,7 +57,7 @@ impl From<Str<'_>> for RequestId {
                 escaped: false,
             },
             Err(_) => Self {
-                text: spelled_by_python(text).into(),
+                text: spelled_by_python(text),
                 escaped: true,
             },
         }
@@ -188,19 +186,14 @@ impl Hash for dyn Key + '_ {
 }
 
 /// The one spelling that Python has for a text, without the quotes.
-fn spelled_by_python(text: Str<'_>) -> String {
-    let mut counted = Writer::new(&mut []);
-    counted.put_str(text);
-    let mut buffer = vec![0; counted.len()];
-    let mut writer = Writer::new(&mut buffer);
-    writer.put_str(text);
-    // Python's JSON is ASCII, between two quotes.
-    let inner = buffer.get(1..buffer.len().saturating_sub(1));
-    match inner.map(String::from_utf8_lossy) {
-        Some(Cow::Borrowed(text)) => text.into(),
-        Some(Cow::Owned(text)) => text,
-        None => String::new(),
-    }
+fn spelled_by_python(text: Str<'_>) -> Arc<str> {
+    let json = writer::to_vec(|writer| writer.put_str(text));
+    let json = String::from_utf8(json).unwrap_or_default();
+    // Between two quotes, always.
+    let inner = json
+        .strip_prefix('"')
+        .and_then(|json| json.strip_suffix('"'));
+    inner.unwrap_or_default().into()
 }
 
 #[cfg(test)]

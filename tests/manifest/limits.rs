@@ -1,8 +1,8 @@
 //! More, longer or deeper than a reader wants.
 
-use super::malformed::SLOT;
 #[cfg(feature = "alloc")]
-use super::malformed::overlap;
+use super::conflicts::overlap;
+use super::malformed::SLOT;
 use super::*;
 use tensorwire::error::DecodeErrorKind::*;
 

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod conflicts;
 mod limits;
 mod malformed;
 #[cfg(all(feature = "alloc", feature = "_differential"))]

@@ -98,6 +98,7 @@
 //!   room that fails, and not a later touch.
 //! - Up to 2^19 pools of a plane, one after another, of up to 2^44 bytes.
 
+mod copy;
 mod error;
 mod file;
 mod layout;

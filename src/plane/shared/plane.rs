@@ -227,7 +227,12 @@ impl Plane {
             found.map_err(|error| Error::of_peer(error, 0, 0))?;
         }
         for piece in transfer.pieces() {
-            let known = targets.last().map(|(mapping, _, _)| mapping);
+            // The pool of a piece before is the same map: it is held, whatever was mapped since.
+            let (number, _) = split_address(piece.address());
+            let known = targets
+                .iter()
+                .map(|(mapping, _, _): &(Arc<Mapping>, _, _)| mapping);
+            let known = known.rev().find(|known| known.layout().number() == number);
             let (mapping, offset) = self.enter(session, piece, known, &mut writing)?;
             let (end, slot_len) = (piece.source().end, bytes.len());
             let outside = ErrorKind::SourceOutOfBounds { end, slot_len };
@@ -243,7 +248,7 @@ impl Plane {
         Ok((copied, writing.finish() && is_whole))
     }
 
-    /// Finds the window of a piece and enters it. `known` is the pool of the piece before.
+    /// Finds the window of a piece and enters it. `known` is its pool, if a piece before has it.
     fn enter(
         &mut self,
         session: Session,
@@ -254,8 +259,8 @@ impl Plane {
         let (address, len) = (piece.address(), to_u64(piece.len()));
         let (number, _) = split_address(address);
         let mapping = match known {
-            Some(known) if known.layout().number() == number => Arc::clone(known),
-            _ => {
+            Some(known) => Arc::clone(known),
+            None => {
                 let found = self.peers.segment(&self.folder, session, number);
                 found.map_err(|error| Error::of_peer(error, address, len))?
             }
@@ -265,7 +270,7 @@ impl Plane {
         let index = writing.enter(&mapping, offset, piece.len());
         let index = index.map_err(|refused| Error::of_window(refused, len))?;
         // In a pool of this very plane, others may have opened what is not.
-        if session == self.session && !self.has_open(number, index) {
+        if session == self.session && !self.has_open(number, index, offset, piece.len()) {
             return Err(ErrorKind::Closed.into());
         }
         Ok((mapping, offset))
@@ -277,10 +282,10 @@ impl Plane {
         regions.next().ok_or(ErrorKind::ForeignSlot)
     }
 
-    fn has_open(&self, number: u32, index: usize) -> bool {
+    fn has_open(&self, number: u32, index: usize, offset: usize, len: usize) -> bool {
         let own = self.own.iter().find(|own| own.number == number);
         let windows = own.and_then(|own| own.windows.upgrade());
-        windows.is_some_and(|windows| windows.is_open(index))
+        windows.is_some_and(|windows| windows.has(index, offset, len))
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) struct OwnWindows {
 /// What the owner goes by.
 #[derive(Debug)]
 struct Book {
-    /// By block: whether a window is open there.
-    is_open: Vec<bool>,
+    /// By block: how long the window is that is open there, in bytes; 0 is none.
+    open: Vec<usize>,
     /// Of the window that was opened last.
     generation: u64,
 }
@@ -57,20 +57,25 @@ struct Book {
 impl OwnWindows {
     /// All windows of a segment that was just made are closed.
     pub(super) fn new(mapping: Arc<Mapping>, folder: Folder) -> Self {
-        let is_open = vec![false; mapping.layout().windows()];
+        let open = vec![0; mapping.layout().windows()];
         Self {
             mapping,
             folder,
             book: Mutex::new(Book {
-                is_open,
+                open,
                 generation: 0,
             }),
         }
     }
 
-    /// Tells whether the owner itself holds window `index` open.
-    pub(super) fn is_open(&self, index: usize) -> bool {
-        self.book().is_open.get(index).copied().unwrap_or(false)
+    /// Tells whether the owner itself holds window `index` open, with `len` bytes from byte
+    /// `offset` of the pool on in it.
+    pub(super) fn has(&self, index: usize, offset: usize, len: usize) -> bool {
+        let room = self.book().open.get(index).copied().unwrap_or(0);
+        let start = self.mapping.layout().start_of(index);
+        let skipped = start.and_then(|start| offset.checked_sub(start));
+        let end = skipped.and_then(|skipped| skipped.checked_add(len));
+        room > 0 && end.is_some_and(|end| end <= room)
     }
 
     /// Returns the window that stands at byte `offset` of the pool, and its words.
@@ -93,16 +98,16 @@ impl Windows for OwnWindows {
     fn open(&self, offset: usize, len: usize) {
         let mut book = self.book();
         let book = &mut *book;
-        let (Some((index, words)), Ok(len)) = (self.at(offset), u64::try_from(len)) else {
+        let (Some((index, words)), Ok(word)) = (self.at(offset), u64::try_from(len)) else {
             return;
         };
-        let Some(is_open) = book.is_open.get_mut(index) else {
+        let Some(open) = book.open.get_mut(index) else {
             return;
         };
-        *is_open = true;
+        *open = len;
         // It does not come round in 2^63 windows.
         book.generation = book.generation.wrapping_add(1) & !Writer::BIT;
-        words.len.store(len, Ordering::Relaxed);
+        words.len.store(word, Ordering::Relaxed);
         words.state.store(book.generation, Ordering::Release);
     }
 
@@ -111,7 +116,7 @@ impl Windows for OwnWindows {
         let Some((index, words)) = self.at(offset) else {
             return true;
         };
-        let Some(is_open) = book.is_open.get_mut(index).filter(|is_open| **is_open) else {
+        let Some(open) = book.open.get_mut(index).filter(|open| **open > 0) else {
             return true;
         };
         // Whoever leaves now lets nobody else in.
@@ -128,7 +133,7 @@ impl Windows for OwnWindows {
                     .compare_exchange(state, CLOSED, Ordering::AcqRel, Ordering::Acquire);
             match swap {
                 Ok(_) => {
-                    *is_open = false;
+                    *open = 0;
                     return true;
                 }
                 Err(found) => state = found,

@@ -12,6 +12,9 @@ use crate::transfer::RequestId;
 use crate::transfer::message::Abort;
 use crate::transfer::request::Key;
 
+/// How many outputs' storage waits to be used again: about as many as are under way at a time.
+const SPARE: usize = 64;
+
 impl Coordinator {
     /// The last worker is through.
     pub(super) fn finish(&mut self, id: &RequestId) {
@@ -23,10 +26,18 @@ impl Coordinator {
             self.leave(at);
             self.release(lease);
         }
+        self.keep_storage(request.output);
         self.clients.remove(&request.client);
         self.totals.count_finished();
         let request = request.client;
         self.events.push_back(Event::Finished { request });
+    }
+
+    fn keep_storage(&mut self, mut output: Output) {
+        if self.spare.len() < SPARE {
+            output.clear();
+            self.spare.push(output);
+        }
     }
 
     /// Ends an attempt; `by` is the stage whose worker failed, and so has nothing of it any more.
@@ -100,6 +111,7 @@ impl Coordinator {
             self.totals.count_retry();
             self.retry(request, failure);
         } else {
+            self.keep_storage(core::mem::take(&mut request.output));
             self.clients.remove(&request.client);
             self.totals.count_failure(kind);
             let request = request.client;

@@ -115,9 +115,10 @@
 //!
 //! # Allocations
 //!
-//! Once buffers have grown to the sizes of the traffic, a request costs those of
-//! its entries in four maps and queues, and two for its id. Messages are written
-//! into buffers that are used again.
+//! Once buffers have grown to the sizes of the traffic, a request costs one allocation,
+//! for its work, and now and then those of an entry among the timers. Its id is
+//! shared with the caller's. Messages are written into buffers that are used
+//! again. Failures and retries cost their texts and ids.
 
 mod ending;
 mod error;
@@ -193,6 +194,8 @@ pub struct Coordinator {
     /// When to look at an attempt again: (when, its serial number).
     timers: BTreeMap<(Duration, u64), RequestId>,
     outbox: Outbox,
+    /// Storage of outputs, to be used again.
+    spare: Vec<Output>,
     events: VecDeque<Event>,
     decoder: Decoder,
     serial: u64,
@@ -218,6 +221,7 @@ impl Coordinator {
             clients: HashMap::new(),
             timers: BTreeMap::new(),
             outbox: Outbox::default(),
+            spare: Vec::new(),
             events: VecDeque::new(),
             decoder: Decoder::new(),
             serial: 0,
@@ -267,7 +271,7 @@ impl Coordinator {
             deadline: now.saturating_add(self.settings.timeout),
             wake: Duration::ZERO,
             work: Some(Arc::new(work)),
-            output: Output::default(),
+            output: self.spare.pop().unwrap_or_default(),
             state: State::Queued {
                 stage: 0,
                 from: None,

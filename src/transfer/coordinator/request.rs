@@ -8,9 +8,7 @@ use core::time::Duration;
 use super::error::Step;
 use crate::json::{Object, Value, ValueType};
 use crate::transfer::RequestId;
-
-/// The member of a receiver's scalars that names the preallocated slot.
-const SLOT_KEY: &str = "_prealloc_slot_id";
+use crate::transfer::message::SLOT_ID;
 
 /// A worker: the stage of its role, and its index there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -129,12 +127,12 @@ impl Output {
         self.manifest.clear();
         self.manifest.push_str(manifest.as_value().raw());
         self.scalars.clear();
-        if scalars.get(SLOT_KEY).is_none() {
+        if scalars.get(SLOT_ID).is_none() {
             self.scalars.push_str(scalars.as_value().raw());
             return;
         }
         self.scalars.push('{');
-        for (key, value) in scalars.iter().filter(|(key, _)| *key != SLOT_KEY) {
+        for (key, value) in scalars.iter().filter(|(key, _)| *key != SLOT_ID) {
             if self.scalars.len() > 1 {
                 self.scalars.push(',');
             }

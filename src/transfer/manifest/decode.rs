@@ -13,7 +13,7 @@ use crate::json::Object;
 use crate::message::Options;
 use crate::message::conflicts::Sharing;
 use crate::message::order::{Named, Order};
-use crate::message::storage::Slot;
+use crate::message::storage::Row;
 
 /// Which tensors lie where in a slot.
 ///
@@ -140,8 +140,8 @@ impl<'frame, 'store> Manifest<'frame, 'store> {
     /// Returns what is said of the tensor at `index` in wire order, or `None` past the last.
     #[must_use]
     pub fn entry(&self, index: usize) -> Option<Entry<'frame>> {
-        let slot = self.order.slots().get(index)?;
-        let descriptor = slot.descriptor(self.order.text()).shifted(self.base);
+        let row = self.order.rows().get(index)?;
+        let descriptor = row.descriptor(self.order.text()).shifted(self.base);
         Some(Entry::from_parts(descriptor, *self.offsets.get(index)?))
     }
 
@@ -199,7 +199,7 @@ pub(super) fn parse(
     object: Object<'_>,
     slot_len: usize,
     options: &Options,
-    entries: &mut [Slot],
+    entries: &mut [Row],
     offsets: &mut [usize],
 ) -> Result<Parsed, DecodeError> {
     let value = object.as_value();
@@ -227,7 +227,7 @@ fn refuse_empty_namesakes(object: Object<'_>, order: &Order<'_, '_>) -> Result<(
 }
 
 /// Where the entries lie; no peer knows.
-fn hash_key(entries: &[Slot]) -> u64 {
+fn hash_key(entries: &[Row]) -> u64 {
     u64::try_from(entries.as_ptr().addr()).unwrap_or_default()
 }
 

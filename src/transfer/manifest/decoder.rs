@@ -8,7 +8,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Object;
 use crate::message::Options;
 use crate::message::order::Place;
-use crate::message::storage::Slot;
+use crate::message::storage::Row;
 
 /// Decodes manifest after manifest in storage of its own.
 ///
@@ -33,7 +33,7 @@ use crate::message::storage::Slot;
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     options: Options,
-    entries: Vec<Slot>,
+    entries: Vec<Row>,
     order: Vec<Place>,
     offsets: Vec<usize>,
     by_offset: Vec<u32>,
@@ -98,7 +98,7 @@ impl Decoder {
         // More than `capacity`: at the limit, another error came first.
         let limit = self.options.limits().descriptors();
         let room = capacity.saturating_mul(2).max(16).min(limit);
-        resize(&mut self.entries, room, Slot::EMPTY);
+        resize(&mut self.entries, room, Row::EMPTY);
         resize(&mut self.order, room, Place::EMPTY);
         resize(&mut self.offsets, room, 0);
         resize(&mut self.by_offset, room, 0);

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::entry::Entry;
 use crate::error::EncodeError;
-use crate::json::writer::Writer;
+use crate::json::writer::{self, Writer};
 use crate::message::encode::put_shape_and_dtype;
 use crate::message::unique;
 use crate::tensor::Descriptor;
@@ -21,7 +21,7 @@ where
 {
     let entries = entries.into_iter().map(|entry| *entry.as_ref());
     check(entries.clone())?;
-    Ok(written_len(entries))
+    Ok(writer::length(|writer| put_manifest(writer, entries)))
 }
 
 /// Writes the manifest of these entries to the start of `buffer`, and gives that part of it.
@@ -59,30 +59,11 @@ where
 {
     let entries = entries.into_iter().map(|entry| *entry.as_ref());
     check(entries.clone())?;
-    write(entries, buffer)
-}
-
-/// The length of the manifest of entries that have been checked.
-pub(super) fn written_len<'t>(entries: impl Iterator<Item = Entry<'t>>) -> usize {
-    let mut writer = Writer::new(&mut []);
-    put_manifest(&mut writer, entries);
-    writer.len()
+    writer::write(buffer, |writer| put_manifest(writer, entries))
 }
 
 /// Writes the manifest of entries that have been checked.
-pub(super) fn write<'b, 't>(
-    entries: impl Iterator<Item = Entry<'t>>,
-    buffer: &'b mut [u8],
-) -> Result<&'b mut [u8], EncodeError> {
-    let capacity = buffer.len();
-    let mut writer = Writer::new(buffer);
-    put_manifest(&mut writer, entries);
-    writer
-        .finish()
-        .map_err(|needed| EncodeError::BufferTooSmall { needed, capacity })
-}
-
-fn put_manifest<'t>(writer: &mut Writer<'_>, entries: impl Iterator<Item = Entry<'t>>) {
+pub(super) fn put_manifest<'t>(writer: &mut Writer<'_>, entries: impl Iterator<Item = Entry<'t>>) {
     writer.put_raw(b"{");
     let mut previous: Option<Descriptor<'t>> = None;
     for entry in entries {

@@ -47,8 +47,9 @@
 //!
 //! | input | Python | here | reason |
 //! |---|---|---|---|
-//! | an offset below 0 | reads the slot before | `BadOffset` | another request's bytes |
-//! | an offset `true`, `-0` | a number | `BadOffset` | exact types |
+//! | an offset below 0 | reads the slot before | `BadInteger` | another request's bytes |
+//! | an offset `-0` | a number | `BadInteger` | no writer emits it |
+//! | an offset `true` | a number | `WrongType` | exact types |
 //! | a tensor that ends past the slot | reads the slot behind | `OutOfSlot` | another request's bytes |
 //! | two tensors that share bytes | both | `Overlap` | no writer emits it |
 //! | several entries without `list_index` | the first | `DuplicateField` | two readers would disagree on which |

@@ -1,13 +1,13 @@
 //! Two tensors that share bytes of the slot.
 
 use crate::error::{DecodeError, DecodeErrorKind};
-use crate::message::storage::{Slot, to_usize};
+use crate::message::storage::{Row, to_usize};
 
 /// The entries of a manifest, each known to lie in the slot.
 #[derive(Clone, Copy)]
 pub(super) struct Extents<'s> {
     /// In wire order, as are the offsets.
-    pub(super) entries: &'s [Slot],
+    pub(super) entries: &'s [Row],
     pub(super) offsets: &'s [usize],
 }
 
@@ -23,7 +23,7 @@ impl Extents<'_> {
         }
         let full = (0..)
             .zip(self.entries)
-            .filter(|(_, slot)| slot.layout.byte_len() > 0);
+            .filter(|(_, row)| row.layout.byte_len() > 0);
         let mut count: usize = 0;
         for ((index, _), place) in full.zip(by_offset.iter_mut()) {
             *place = index;
@@ -49,8 +49,8 @@ impl Extents<'_> {
     /// Whether each tensor starts where all before it have ended.
     fn ascend(&self) -> bool {
         let mut end = 0;
-        for (slot, &offset) in self.entries.iter().zip(self.offsets) {
-            let byte_len = slot.layout.byte_len();
+        for (row, &offset) in self.entries.iter().zip(self.offsets) {
+            let byte_len = row.layout.byte_len();
             if byte_len > 0 {
                 if offset < end {
                     return false;
@@ -65,15 +65,15 @@ impl Extents<'_> {
     fn extent(&self, index: u32) -> (usize, usize) {
         let index = to_usize(index);
         let start = self.offsets.get(index).copied().unwrap_or_default();
-        let slot = self.entries.get(index).unwrap_or(&Slot::EMPTY);
+        let row = self.entries.get(index).unwrap_or(&Row::EMPTY);
         // Does not saturate: the end lies in the slot.
-        (start, start.saturating_add(slot.layout.byte_len()))
+        (start, start.saturating_add(row.layout.byte_len()))
     }
 
     #[cold]
     fn error(&self, a: u32, b: u32, start: usize, end: usize) -> DecodeError {
         let (other, later) = (to_usize(a.min(b)), to_usize(a.max(b)));
-        let slot = self.entries.get(later).unwrap_or(&Slot::EMPTY);
-        slot.error(later, DecodeErrorKind::Overlap { other, start, end })
+        let row = self.entries.get(later).unwrap_or(&Row::EMPTY);
+        row.error(later, DecodeErrorKind::Overlap { other, start, end })
     }
 }

@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use super::encode;
 use super::entry::{Entry, end};
 use crate::error::EncodeError;
+use crate::json::writer;
 use crate::tensor::{Descriptor, TensorView};
 
 /// What the offset of each tensor is a multiple of, in bytes.
@@ -93,7 +94,7 @@ impl<'t, I: Iterator<Item: AsRef<Descriptor<'t>>> + Clone> Plan<'t, I> {
     /// Returns the length in bytes of the manifest.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        encode::written_len(self.entries())
+        writer::length(|writer| encode::put_manifest(writer, self.entries()))
     }
 
     /// Writes the manifest to the start of `buffer`, and gives that part of it.
@@ -103,7 +104,9 @@ impl<'t, I: Iterator<Item: AsRef<Descriptor<'t>>> + Clone> Plan<'t, I> {
     /// [`EncodeError::BufferTooSmall`] with the length needed; then `buffer`
     /// holds zeros, which is no manifest.
     pub fn encode_into<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b mut [u8], EncodeError> {
-        encode::write(self.entries(), buffer)
+        writer::write(buffer, |writer| {
+            encode::put_manifest(writer, self.entries());
+        })
     }
 
     /// The tensors with their places.

@@ -8,9 +8,10 @@ use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::ValueType;
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::message::Options;
-use crate::message::parts::{Keys, Name, digits, dims, take_dtype, take_list_index, take_shape};
-use crate::message::storage::{Slot, Span, to_u32};
-use crate::tensor::Layout;
+use crate::message::parts::{
+    Dims, Keys, Name, digits, dims, take_dtype, take_list_index, take_shape, take_u64,
+};
+use crate::message::storage::{Row, Span, to_u32};
 
 /// A manifest read whole; its entries are in the storage.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,7 @@ pub(super) struct Reader<'a> {
 
 /// One tensor, and where it starts.
 struct Placed {
-    slot: Slot,
+    row: Row,
     offset: u64,
     /// Where the offset stands in the text.
     offset_at: usize,
@@ -52,7 +53,7 @@ impl<'a> Reader<'a> {
     pub(super) fn parse(
         &self,
         text: &str,
-        entries: &mut [Slot],
+        entries: &mut [Row],
         offsets: &mut [usize],
     ) -> Result<Parsed, DecodeError> {
         let limit = self.options.limits().metadata_bytes();
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
         &self,
         cursor: &mut Cursor<'_>,
         name: Name,
-        places: &mut impl Iterator<Item = (&'s mut Slot, &'s mut usize)>,
+        places: &mut impl Iterator<Item = (&'s mut Row, &'s mut usize)>,
         parsed: &mut Parsed,
     ) -> Result<(), DecodeError> {
         let index = parsed.count;
@@ -98,7 +99,7 @@ impl<'a> Reader<'a> {
         if index >= limit {
             return Err(cursor.error(DecodeErrorKind::DescriptorLimit { limit }));
         }
-        let Some((slot, offset)) = places.next() else {
+        let Some((row, offset)) = places.next() else {
             let capacity = index;
             return Err(cursor.error(DecodeErrorKind::StorageFull { capacity }));
         };
@@ -115,14 +116,14 @@ impl<'a> Reader<'a> {
                 .out_of_line(|cursor| self.take_any_entry(cursor, name))
                 .map_err(|error| error.in_descriptor(index))?
         };
-        *slot = placed.slot;
+        *row = placed.row;
         *offset = self
             .fit(&placed)
             .map_err(|error| error.in_descriptor(index))?;
         let limit = self.options.limits().tensor_bytes();
-        match parsed.tensor_bytes.checked_add(slot.layout.byte_len()) {
+        match parsed.tensor_bytes.checked_add(row.layout.byte_len()) {
             Some(sum) if sum <= limit => parsed.tensor_bytes = sum,
-            _ => return Err(slot.error(index, DecodeErrorKind::TensorBytesLimit { limit })),
+            _ => return Err(row.error(index, DecodeErrorKind::TensorBytesLimit { limit })),
         }
         // Each entry takes bytes of the text, so the count fits.
         parsed.count = index.wrapping_add(1);
@@ -132,7 +133,7 @@ impl<'a> Reader<'a> {
     /// The offset, if the tensor lies inside of the slot.
     #[inline]
     fn fit(&self, placed: &Placed) -> Result<usize, DecodeError> {
-        let byte_len = placed.slot.layout.byte_len();
+        let byte_len = placed.row.layout.byte_len();
         let offset = usize::try_from(placed.offset).ok();
         let end = offset.and_then(|offset| offset.checked_add(byte_len));
         match (offset, end) {
@@ -170,7 +171,11 @@ impl<'a> Reader<'a> {
         if rank > limits.rank() {
             return None;
         }
-        let shape = Span::between(to_u32(at(shape)), to_u32(at(rest)));
+        let dims = Dims {
+            span: Span::between(to_u32(at(shape)), to_u32(at(rest))),
+            rank: to_u32(rank),
+            product,
+        };
 
         let rest = rest.strip_prefix(br#"],"dtype":""#)?;
         let (dtype, rest) = DType::strip_prefix(rest)?;
@@ -187,19 +192,8 @@ impl<'a> Reader<'a> {
                 (Some(to_u32(index)), rest.strip_prefix(b"}")?)
             }
         };
-        let slot = Slot {
-            at: to_u32(at(whole)),
-            name: name.span,
-            name_escaped: name.escaped,
-            fingerprint: name.fingerprint,
-            shape,
-            rank: to_u32(rank),
-            dtype,
-            list_index,
-            layout: Layout::new(product, dtype)?,
-        };
         let placed = Placed {
-            slot,
+            row: Row::new(at(whole), name, dims, dtype, list_index)?,
             offset: u64::try_from(offset).ok()?,
             offset_at,
         };
@@ -212,7 +206,7 @@ impl<'a> Reader<'a> {
         let at = cursor.offset();
         cursor.expect_type(ValueType::Object)?;
         let mut offset = None;
-        let mut shape = None;
+        let mut dims = None;
         let mut dtype = None;
         let mut list_index = None;
         let mut keys = Keys::open(cursor)?;
@@ -220,7 +214,7 @@ impl<'a> Reader<'a> {
             let twice = if key == "offset" {
                 offset.replace(take_offset(cursor)?).is_some()
             } else if key == "shape" {
-                shape.replace(take_shape(cursor, self.options)?).is_some()
+                dims.replace(take_shape(cursor, self.options)?).is_some()
             } else if key == "dtype" {
                 dtype.replace(take_dtype(cursor, self.options)?).is_some()
             } else if key == "list_index" {
@@ -236,22 +230,11 @@ impl<'a> Reader<'a> {
         }
         let missing = |key| DecodeError::new(DecodeErrorKind::MissingKey(key), at);
         let (offset, offset_at) = offset.ok_or_else(|| missing(SchemaKey::Offset))?;
-        let (shape, rank, product) = shape.ok_or_else(|| missing(SchemaKey::Shape))?;
+        let dims = dims.ok_or_else(|| missing(SchemaKey::Shape))?;
         let dtype = dtype.ok_or_else(|| missing(SchemaKey::DType))?;
-        let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, shape.start());
-        let slot = Slot {
-            at: to_u32(at),
-            name: name.span,
-            name_escaped: name.escaped,
-            fingerprint: name.fingerprint,
-            shape,
-            rank,
-            dtype,
-            list_index,
-            layout: Layout::new(product, dtype).ok_or(overflow)?,
-        };
+        let overflow = DecodeError::new(DecodeErrorKind::ShapeOverflow, dims.span.start());
         Ok(Placed {
-            slot,
+            row: Row::new(at, name, dims, dtype, list_index).ok_or(overflow)?,
             offset,
             offset_at,
         })
@@ -267,14 +250,5 @@ impl<'a> Reader<'a> {
 /// An offset, and where it stands in the text.
 fn take_offset(cursor: &mut Cursor<'_>) -> Result<(u64, usize), DecodeError> {
     let at = cursor.offset();
-    let bad = DecodeError::new(DecodeErrorKind::BadOffset, at);
-    if cursor.peek_type()? != ValueType::Number {
-        return Err(bad);
-    }
-    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
-    if !integer || text.starts_with('-') {
-        return Err(bad);
-    }
-    let overflow = DecodeError::new(DecodeErrorKind::OffsetOverflow, at);
-    Ok((text.parse().map_err(|_| overflow)?, at))
+    Ok((take_u64(cursor)?, at))
 }

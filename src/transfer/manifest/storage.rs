@@ -1,7 +1,7 @@
 //! Where a manifest's entries are kept: memory that the caller brings.
 
 use crate::message::order::Place;
-use crate::message::storage::Slot;
+use crate::message::storage::Row;
 
 /// Room for the entries of one manifest, up to `N`.
 ///
@@ -9,7 +9,7 @@ use crate::message::storage::Slot;
 /// manifest, on the stack (84 bytes an entry) or in a `static`.
 #[derive(Clone, Debug)]
 pub struct Storage<const N: usize> {
-    entries: [Slot; N],
+    entries: [Row; N],
     order: [Place; N],
     offsets: [usize; N],
     by_offset: [u32; N],
@@ -20,7 +20,7 @@ impl<const N: usize> Storage<N> {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            entries: [Slot::EMPTY; N],
+            entries: [Row::EMPTY; N],
             order: [Place::EMPTY; N],
             offsets: [0; N],
             by_offset: [0; N],
@@ -47,7 +47,7 @@ impl<const N: usize> Default for Storage<N> {
 #[derive(Debug)]
 pub(super) struct Table<'s> {
     /// In wire order, as are the offsets.
-    pub(super) entries: &'s mut [Slot],
+    pub(super) entries: &'s mut [Row],
     /// Where the entries come by name and list index.
     pub(super) order: &'s mut [Place],
     pub(super) offsets: &'s mut [usize],

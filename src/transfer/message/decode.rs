@@ -6,7 +6,7 @@ use super::keys::{
     TYPE_ALONE,
 };
 use super::kind::Kind;
-use super::types::PREALLOCATED_SLOT;
+use super::types::SLOT_ID;
 use super::{
     Alloc, Allocated, Control, Done, Extras, Location, Outcome, Push, Pushed, Ready, Register,
     RegisterAck, Staged, Unknown,
@@ -206,7 +206,7 @@ impl<'a> Found<'a, '_> {
 
     fn ready(&self) -> Result<Ready<'a>, DecodeError> {
         let scalar_fields = self.fields.scalar_fields.unwrap_or(Object::EMPTY);
-        let slot = scalar_fields.get(PREALLOCATED_SLOT);
+        let slot = scalar_fields.get(SLOT_ID);
         Ok(Ready {
             request_id: self.request_id()?,
             manifest: self.manifest()?,

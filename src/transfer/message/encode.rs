@@ -5,12 +5,12 @@ use super::keys::{
     ALLOC, ALLOCATED, DONE_ENDED, PUSH, PUSHED, READY, REGISTER, RESULT, STAGED, TYPE_ALONE,
 };
 use super::kind::Kind;
-use super::types::PREALLOCATED_SLOT;
+use super::types::SLOT_ID;
 use super::{
     Alloc, Allocated, Control, Done, Extras, Location, Outcome, Push, Pushed, Ready, Register,
     Staged,
 };
-use crate::error::{EncodeError, SchemaKey};
+use crate::error::SchemaKey;
 use crate::json::writer::Writer;
 use crate::json::{Object, Str};
 
@@ -114,7 +114,7 @@ fn put_scalars_with_slot(scalars: Object<'_>, slot_id: u64, writer: &mut Writer<
     };
     for (key, value) in scalars {
         put_key(key, writer);
-        if key == PREALLOCATED_SLOT {
+        if key == SLOT_ID {
             writer.put_u64(slot_id);
             set = true;
         } else {
@@ -122,7 +122,7 @@ fn put_scalars_with_slot(scalars: Object<'_>, slot_id: u64, writer: &mut Writer<
         }
     }
     if !set {
-        put_key(PREALLOCATED_SLOT.into(), writer);
+        put_key(SLOT_ID.into(), writer);
         writer.put_u64(slot_id);
     }
     writer.put_raw(b"}");
@@ -233,32 +233,4 @@ impl<'w, 'b> Members<'w, 'b> {
         }
         self.writer.put_raw(b"}");
     }
-}
-
-/// How many bytes `put` writes.
-pub(super) fn length(put: impl Fn(&mut Writer<'_>)) -> usize {
-    let mut writer = Writer::new(&mut []);
-    put(&mut writer);
-    writer.len()
-}
-
-/// What `put` writes, at the start of `buffer`.
-pub(super) fn write(
-    buffer: &mut [u8],
-    put: impl Fn(&mut Writer<'_>),
-) -> Result<&mut [u8], EncodeError> {
-    let capacity = buffer.len();
-    let mut writer = Writer::new(buffer);
-    put(&mut writer);
-    writer
-        .finish()
-        .map_err(|needed| EncodeError::BufferTooSmall { needed, capacity })
-}
-
-/// What `put` writes, in a vector of just its length.
-#[cfg(feature = "alloc")]
-pub(super) fn to_vec(put: impl Fn(&mut Writer<'_>)) -> alloc::vec::Vec<u8> {
-    let mut buffer = alloc::vec![0; length(&put)];
-    put(&mut Writer::new(&mut buffer));
-    buffer
 }

@@ -6,7 +6,7 @@ use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::json::{Object, Str, Value, ValueType};
 use crate::message::Options;
-use crate::message::parts::digits;
+use crate::message::parts::take_u64;
 
 /// What was found, key by key.
 #[derive(Clone, Copy, Default)]
@@ -159,26 +159,6 @@ pub(super) fn skip_unknown(
 #[inline]
 pub(super) fn demand<T>(value: Option<T>, key: SchemaKey, start: usize) -> Result<T, DecodeError> {
     value.ok_or_else(|| DecodeError::new(DecodeErrorKind::MissingKey(key), start))
-}
-
-/// Takes a plain non-negative integer.
-#[inline]
-pub(super) fn take_u64(cursor: &mut Cursor<'_>) -> Result<u64, DecodeError> {
-    // As Python writes nearly all of them; any other goes the general way.
-    if let Some((value, rest @ [b',' | b'}', ..])) = digits(cursor.rest())
-        && let Ok(value) = u64::try_from(value)
-    {
-        cursor.advance_to(rest);
-        return Ok(value);
-    }
-    cursor.expect_type(ValueType::Number)?;
-    let at = cursor.offset();
-    let (text, integer) = cursor.take_number(NonFinite::Accept)?;
-    if !integer || text.starts_with('-') {
-        return Err(DecodeError::new(DecodeErrorKind::BadInteger, at));
-    }
-    text.parse()
-        .map_err(|_| DecodeError::new(DecodeErrorKind::IntegerOverflow, at))
 }
 
 #[inline]

@@ -3,6 +3,7 @@
 use crate::error::{DecodeError, SchemaKey};
 use crate::json::Str;
 use crate::json::cursor::Cursor;
+use crate::message::parts;
 
 pub(super) const ALLOC: &[SchemaKey] = &[
     SchemaKey::MsgType,
@@ -110,12 +111,12 @@ pub(super) enum Key<'a> {
     Unknown(Str<'a>),
 }
 
-/// The keys of an object, each with its offset; the caller takes the value in between.
+/// The keys of an object of a schema, each with its offset; the caller takes the value in between.
 pub(super) struct Keys {
     schema: &'static [SchemaKey],
     /// What Python would write next.
     expected: &'static [SchemaKey],
-    first: bool,
+    members: parts::Keys,
 }
 
 impl Keys {
@@ -124,12 +125,10 @@ impl Keys {
         cursor: &mut Cursor<'_>,
         schema: &'static [SchemaKey],
     ) -> Result<Self, DecodeError> {
-        cursor.take_byte(b'{')?;
-        cursor.skip_whitespace();
         Ok(Self {
             schema,
             expected: schema,
-            first: true,
+            members: parts::Keys::open(cursor)?,
         })
     }
 
@@ -142,7 +141,7 @@ impl Keys {
         Self {
             schema,
             expected,
-            first: self.first,
+            members: self.members,
         }
     }
 
@@ -152,16 +151,9 @@ impl Keys {
         &mut self,
         cursor: &mut Cursor<'a>,
     ) -> Result<Option<(Key<'a>, usize)>, DecodeError> {
-        let more = if self.first {
-            !cursor.take_if(b'}')
-        } else {
-            cursor.take_separator(b'}')?
-        };
-        self.first = false;
-        if !more {
+        let Some(at) = self.members.next_offset(cursor)? else {
             return Ok(None);
-        }
-        let at = cursor.offset();
+        };
         if let Some((&key, later)) = self.expected.split_first()
             && take_written(cursor, key)
         {

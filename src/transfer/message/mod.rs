@@ -113,11 +113,13 @@ mod unknown;
 
 pub use extras::Extras;
 pub use slots::{PreallocatedSlot, PreallocatedSlots, SlotIter};
+#[cfg(feature = "std")]
+pub(super) use types::SLOT_ID;
 pub use types::{Alloc, Allocated, Done, Location, Outcome, Push, Pushed, Ready, Register, Staged};
 pub use unknown::{Abort, RegisterAck, Unknown};
 
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError, SchemaKey};
-use crate::json::{Str, Value};
+use crate::json::{Str, Value, writer};
 use crate::message::{CONTROL_MARKER, Options};
 use kind::Kind;
 
@@ -286,7 +288,7 @@ impl<'a> Control<'a> {
     /// Returns the length of the payload that [`encode_into`](Self::encode_into) writes, in bytes.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        encode::length(|writer| encode::put(self, writer))
+        writer::length(|writer| encode::put(self, writer))
     }
 
     /// Writes the payload to the start of `buffer`, byte for byte as Python does, and
@@ -301,14 +303,14 @@ impl<'a> Control<'a> {
     /// [`EncodeError::BufferTooSmall`] with the length needed; then `buffer` holds
     /// zeros, which is no message.
     pub fn encode_into<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b mut [u8], EncodeError> {
-        encode::write(buffer, |writer| encode::put(self, writer))
+        writer::write(buffer, |writer| encode::put(self, writer))
     }
 
     /// Writes the payload into a new vector of just its length.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
-        encode::to_vec(|writer| encode::put(self, writer))
+        writer::to_vec(|writer| encode::put(self, writer))
     }
 }
 

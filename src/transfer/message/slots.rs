@@ -4,13 +4,14 @@ use core::fmt;
 use core::iter::FusedIterator;
 use core::slice;
 
-use super::fields::{demand, take_u64};
+use super::fields::demand;
 use super::keys::{Key, Keys, SLOT};
 use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::json::writer::Writer;
 use crate::json::{Array, Elements, Value, ValueType};
 use crate::message::Options;
+use crate::message::parts::take_u64;
 
 /// A slot that a receiver lets the head node give away.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,8 +4,9 @@ use super::{Extras, PreallocatedSlots};
 use crate::json::{Object, Str};
 use crate::transfer::Role;
 
-/// The scalar that names the preallocated slot of a [`Ready`].
-pub(super) const PREALLOCATED_SLOT: &str = "_prealloc_slot_id";
+/// The scalar that names the preallocated slot of a [`Ready`]: from the head node, for the
+/// receiver alone.
+pub(in crate::transfer) const SLOT_ID: &str = "_prealloc_slot_id";
 
 /// Where a slot is: a session's pool, and the place in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,11 +1,11 @@
 //! Messages of no schema: of newer peers, and the one type that is declared and never sent.
 
 use super::Extras;
-use super::encode::{self, Members};
+use super::encode::Members;
 use super::keys::TYPE_ALONE;
 use super::kind::Kind;
 use crate::error::{EncodeError, SchemaKey};
-use crate::json::writer::Writer;
+use crate::json::writer::{self, Writer};
 use crate::json::{Object, Str, Value};
 
 /// `transfer_register_ack`: declared by the Python side and never sent, and of no known keys.
@@ -122,7 +122,7 @@ impl<'a> Abort<'a> {
     /// Returns the length of the payload in bytes.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        encode::length(|writer| self.put(writer))
+        writer::length(|writer| self.put(writer))
     }
 
     /// Writes the payload to the start of `buffer`, and gives that part of it.
@@ -132,14 +132,14 @@ impl<'a> Abort<'a> {
     /// [`EncodeError::BufferTooSmall`] with the length needed; then `buffer` holds
     /// zeros, which is no message.
     pub fn encode_into<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b mut [u8], EncodeError> {
-        encode::write(buffer, |writer| self.put(writer))
+        writer::write(buffer, |writer| self.put(writer))
     }
 
     /// Writes the payload into a new vector.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
-        encode::to_vec(|writer| self.put(writer))
+        writer::to_vec(|writer| self.put(writer))
     }
 
     fn put(&self, writer: &mut Writer<'_>) {

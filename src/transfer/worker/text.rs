@@ -6,14 +6,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::error::EncodeError;
-use crate::json::writer::Writer;
+use crate::json::writer::{self, Writer};
 use crate::json::{Object, Value};
 use crate::message::ScalarFields;
-
-/// What the head node puts among the scalars of a request for the receiver's machine alone.
-///
-/// Passed on with the output it would name a slot of another worker.
-pub(super) const SLOT_ID: &str = "_prealloc_slot_id";
+use crate::transfer::message::SLOT_ID;
 
 /// The text of one JSON object, checked.
 #[derive(Clone, Debug)]
@@ -28,7 +24,8 @@ impl Text {
         }
     }
 
-    /// The text of `object` without the member [`SLOT_ID`].
+    /// The text of `object` without the member [`SLOT_ID`]: passed on with the output, it would
+    /// name a slot of another worker.
     pub(super) fn without_slot_id(object: Object<'_>) -> Self {
         if object.get(SLOT_ID).is_none() {
             return Self::new(object);
@@ -46,11 +43,7 @@ impl Text {
             }
             writer.put_raw(b"}");
         };
-        let mut counted = Writer::new(&mut []);
-        put(&mut counted);
-        let mut buffer = vec![0; counted.len()];
-        put(&mut Writer::new(&mut buffer));
-        Self::from_written(buffer)
+        Self::from_written(writer::to_vec(put))
     }
 
     /// The text of the scalars that a worker sends on, without the member [`SLOT_ID`].

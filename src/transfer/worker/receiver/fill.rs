@@ -7,14 +7,14 @@ use core::time::Duration;
 use super::{Held, Receiver, State};
 use crate::convert::to_u64;
 use crate::json::Object;
-use crate::transfer::message::{Alloc, Ready};
+use crate::transfer::message::{Alloc, Ready, SLOT_ID};
 use crate::transfer::pool::Slot;
 use crate::transfer::worker::error::{ProtocolError, Step};
 use crate::transfer::worker::half::End;
 use crate::transfer::worker::job::{Event, Job};
 use crate::transfer::worker::outbox::Form;
 use crate::transfer::worker::received::Received;
-use crate::transfer::worker::text::{SLOT_ID, Text};
+use crate::transfer::worker::text::Text;
 
 impl Receiver {
     pub(super) fn handle_alloc(&mut self, alloc: &Alloc<'_>) -> Result<(), ProtocolError> {
