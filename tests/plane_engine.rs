@@ -81,10 +81,18 @@ struct Posted {
     id: PushId,
     transfer: Transfer,
     source: u64,
-    /// For each piece: the memory that it goes to, where in it, and that its window is entered.
-    targets: Vec<(u64, usize, Writing)>,
+    targets: Vec<Target>,
     /// How often it is asked after before it has ended.
     polls: u32,
+}
+
+/// Where a piece goes.
+struct Target {
+    /// The memory, and where in it.
+    base: u64,
+    offset: usize,
+    /// The window, which cannot be closed for so long.
+    _writing: Writing,
 }
 
 impl Engine {
@@ -98,7 +106,7 @@ impl Engine {
         }
     }
 
-    fn post(&self, transfer: &Transfer) -> Result<(u64, Vec<(u64, usize, Writing)>), ErrorKind> {
+    fn post(&self, transfer: &Transfer) -> Result<(u64, Vec<Target>), ErrorKind> {
         let mut regions = self.regions.iter().filter_map(WeakRegion::upgrade);
         let source = regions.find(|region| region.pool().owns(transfer.slot()));
         let source = source.ok_or(ErrorKind::ForeignSlot)?.base();
@@ -113,7 +121,11 @@ impl Engine {
                 Some((base, offset, peer.table.begin_write(offset, piece.len())))
             });
             let (base, offset, writing) = found.ok_or(ErrorKind::OutOfBounds { address, len })?;
-            targets.push((base, offset, writing?));
+            targets.push(Target {
+                base,
+                offset,
+                _writing: writing?,
+            });
         }
         Ok((source, targets))
     }
@@ -122,12 +134,12 @@ impl Engine {
     fn write(&self, posted: &Posted) -> Result<u64, ErrorKind> {
         let mut fabric = self.fabric.lock().unwrap();
         let start = posted.transfer.slot().offset();
-        for (piece, (base, offset, _)) in posted.transfer.pieces().iter().zip(&posted.targets) {
+        for (piece, target) in posted.transfer.pieces().iter().zip(&posted.targets) {
             let range = piece.source();
             let source = &fabric[&posted.source].bytes[start + range.start..start + range.end];
             let bytes = source.to_vec();
-            let target = fabric.get_mut(base).ok_or(ErrorKind::PeerGone)?;
-            target.bytes[*offset..*offset + bytes.len()].copy_from_slice(&bytes);
+            let peer = fabric.get_mut(&target.base).ok_or(ErrorKind::PeerGone)?;
+            peer.bytes[target.offset..target.offset + bytes.len()].copy_from_slice(&bytes);
         }
         Ok(posted.transfer.byte_len())
     }
