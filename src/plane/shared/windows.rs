@@ -29,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::file::Folder;
 use super::mapping::{Mapping, Words};
 use super::name::Writer;
+use crate::convert::to_u64;
 use crate::transfer::pool::Windows;
 
 /// The state of a window that is closed.
@@ -222,7 +223,7 @@ impl Writing {
                     self.enter_window(mapping, index, words, (state, window_len))?;
                 }
                 if len > room {
-                    let room = u64::try_from(room).unwrap_or(u64::MAX);
+                    let room = to_u64(room);
                     return Err(Refused::TooShort { room });
                 }
                 return Ok(index);
