@@ -8,6 +8,7 @@ use std::path::Path;
 ///
 /// A new module gets a row here, and with it a place in the order.
 const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("convert", &[]),
     ("limits", &[]),
     ("dtype", &[]),
     // Errors name the type of a JSON value, and nothing else of `json`.
@@ -15,16 +16,19 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("json", &["error", "limits"]),
     ("tensor", &["dtype", "error", "json"]),
     ("message", &["dtype", "error", "json", "limits", "tensor"]),
-    ("bundle", &[]),
+    ("bundle", &["convert"]),
     (
         "transfer",
-        &["dtype", "error", "json", "limits", "message", "tensor"],
+        &[
+            "convert", "dtype", "error", "json", "limits", "message", "tensor",
+        ],
     ),
     // Transports move frames and never look inside one.
-    ("transport", &["bundle"]),
+    ("transport", &["bundle", "convert"]),
     (
         "plane",
         &[
+            "convert",
             "dtype",
             "error",
             "json",

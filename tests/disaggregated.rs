@@ -3,25 +3,25 @@
 
 #![cfg(all(feature = "shared-memory", feature = "zmq", target_os = "linux"))]
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+#[path = "common/processes.rs"]
+mod processes;
 
-/// The example, which cargo has built beside this test.
-fn example() -> Command {
-    let mut path: PathBuf = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    let path = path.join("examples").join("disaggregated");
-    let hint = "cargo build --features zmq,shared-memory --example disaggregated";
-    assert!(path.exists(), "first: {hint}");
-    Command::new(path)
-}
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use processes::{Folder, children, example, gone, signal, within};
+
+/// How long any one thing may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn run(args: &[&str]) -> Output {
-    example().args(args).stdin(Stdio::null()).output().unwrap()
+    example("disaggregated")
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -127,7 +127,10 @@ fn the_table_names_every_step() {
 #[test]
 fn killed_workers_are_replaced_and_every_request_ends_well() {
     for seed in ["1", "2", "3", "4"] {
-        for preallocated in ["4", "0"] {
+        // In the last one a worker may be due to be killed before it has said that it is there.
+        for (workers, preallocated, in_flight) in
+            [("2", "4", "4"), ("2", "0", "4"), ("1", "4", "32")]
+        {
             let output = run(&[
                 "--json",
                 "--size",
@@ -135,9 +138,11 @@ fn killed_workers_are_replaced_and_every_request_ends_well() {
                 "--requests",
                 "40",
                 "--workers",
-                "2",
+                workers,
                 "--prealloc",
                 preallocated,
+                "--in-flight",
+                in_flight,
                 "--kill-random",
                 seed,
             ]);
@@ -145,28 +150,33 @@ fn killed_workers_are_replaced_and_every_request_ends_well() {
             assert_eq!(
                 output.status.code(),
                 Some(0),
-                "{seed} {preallocated}: {stderr}"
+                "{seed} {workers} {preallocated}: {stderr}"
             );
             let report = report(&output);
             let killed = report["killed"].as_array().unwrap().len();
-            assert!(killed >= 3, "{seed} {preallocated}: {killed} killed");
-            assert_eq!(report["restarts"], killed, "{seed} {preallocated}");
-            assert_eq!(report["ok"], true, "{seed} {preallocated}");
+            assert!(
+                killed >= 3,
+                "{seed} {workers} {preallocated}: {killed} killed"
+            );
+            assert_eq!(
+                report["restarts"], killed,
+                "{seed} {workers} {preallocated}"
+            );
+            assert_eq!(report["ok"], true, "{seed} {workers} {preallocated}");
         }
     }
 }
 
 #[test]
 fn a_head_node_leads_workers_that_were_started_by_others() {
-    let folder = Folder::new();
-    let at = |name: &str| format!("ipc://{}", folder.0.join(name).display());
+    let folder = Folder::new(Path::new("/dev/shm"));
     let mut workers = Vec::new();
     let mut arguments: Vec<String> = ["--role", "head", "--json", "--size", "1", "--requests", "8"]
         .map(str::to_owned)
         .into();
     for role in ["encoder", "denoiser", "decoder"] {
-        let (work, result) = (at(role), at(&format!("{role}-result")));
-        workers.push(worker(role, &work, &result, &folder.0));
+        let (work, result) = (folder.ipc(role), folder.ipc(&format!("{role}-result")));
+        workers.push(worker(role, &work, &result, folder.path()));
         arguments.extend(["--work".to_owned(), format!("{role}={work}")]);
         arguments.extend(["--result".to_owned(), format!("{role}={result}")]);
     }
@@ -175,36 +185,34 @@ fn a_head_node_leads_workers_that_were_started_by_others() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(report(&output)["ok"], true);
     for mut worker in workers {
-        kill("TERM", worker.id());
-        let status = within("the end of a worker", || worker.try_wait().unwrap());
+        signal("TERM", worker.id());
+        let ended = || worker.try_wait().unwrap();
+        let status = within(PATIENCE, "the end of a worker", ended);
         assert_eq!(status.code(), Some(0));
     }
     // Of its own they leave nothing: what is left are the sockets' files.
-    let left = std::fs::read_dir(&folder.0).unwrap();
-    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let segments: Vec<_> = left
-        .filter(|name| name.starts_with("tensorwire-1-"))
-        .collect();
-    assert_eq!(segments, [""; 0]);
+    let mut left = folder.names();
+    left.retain(|name| name.to_string_lossy().starts_with("tensorwire-1-"));
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
 fn no_worker_outlives_a_killed_head_node() {
-    let mut head = example()
+    let mut head = example("disaggregated")
         .args(["--size", "1", "--requests", "100000"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let workers = within("three workers", || {
+    let workers = within(PATIENCE, "three workers", || {
         let workers = children(head.id());
         (workers.len() == 3).then_some(workers)
     });
-    kill("KILL", head.id());
+    signal("KILL", head.id());
     head.wait().unwrap();
-    within("the end of the workers", || {
-        workers.iter().all(|pid| gone(*pid)).then_some(())
+    within(PATIENCE, "the end of the workers", || {
+        workers.iter().all(|(pid, _)| gone(*pid)).then_some(())
     });
     // It had no chance to take them away.
     let name = format!("tensorwire-disaggregated-{}", head.id());
@@ -252,7 +260,7 @@ fn wrong_arguments_are_told_apart_from_a_failed_run() {
 
 /// A worker that takes work by now.
 fn worker(role: &str, work: &str, result: &str, segments: &Path) -> Child {
-    let mut command = example();
+    let mut command = example("disaggregated");
     command.args(["--role", role, "--work", work, "--result", result]);
     command
         .args(["--size", "1", "--pool", "32", "--segments"])
@@ -267,60 +275,4 @@ fn worker(role: &str, work: &str, result: &str, segments: &Path) -> Child {
     // It says nothing more unless asked to.
     std::thread::spawn(move || assert_eq!(out.bytes().count(), 0));
     child
-}
-
-fn within<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let limit = Duration::from_secs(30);
-    let deadline = Instant::now() + limit;
-    loop {
-        if let Some(value) = attempt() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
-        sleep(Duration::from_millis(10));
-    }
-}
-
-fn kill(signal: &str, pid: u32) {
-    // The shell's own: a bare Debian has no other.
-    let kill = format!("kill -{signal} {pid}");
-    let status = Command::new("sh").args(["-c", &kill]).status();
-    assert!(status.unwrap().success());
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // After the name, which may hold anything: state and parent.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let of: u32 = fields.nth(1)?.parse().ok()?;
-        (of == parent).then_some(pid)
-    });
-    processes.collect()
-}
-
-fn gone(pid: u32) -> bool {
-    // A zombie that nobody has waited for is gone too.
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
-}
-
-/// A folder in memory for this test, gone with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let name = format!("tensorwire-example-{}", std::process::id());
-        let path = Path::new("/dev/shm").join(name);
-        // Left by a process of the same number that was killed.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

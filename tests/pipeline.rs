@@ -3,26 +3,19 @@
 
 #![cfg(feature = "zmq")]
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+#[path = "common/processes.rs"]
+mod processes;
 
-/// The example, which cargo has built beside this test.
-fn pipeline() -> Command {
-    let mut path: PathBuf = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    let path = path.join("examples").join("pipeline");
-    let hint = "cargo build --features zmq --example pipeline";
-    assert!(
-        path.with_extension(std::env::consts::EXE_EXTENSION)
-            .exists(),
-        "first: {hint}"
-    );
-    Command::new(path)
-}
+use std::process::{Output, Stdio};
+
+use processes::example;
 
 fn run(args: &[&str]) -> Output {
-    pipeline().args(args).stdin(Stdio::null()).output().unwrap()
+    example("pipeline")
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -149,30 +142,17 @@ fn wrong_arguments_are_told_apart_from_a_failed_run() {
 mod killed {
     use std::process::Child;
     use std::thread::sleep;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
+    use super::processes::{children, gone, signal, within};
     use super::*;
 
     /// A run that goes on until it is ended.
     fn endless() -> Child {
-        let mut command = pipeline();
+        let mut command = example("pipeline");
         command.args(["--small", "--requests", "100000"]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.stdin(Stdio::null()).spawn().unwrap()
-    }
-
-    /// The children of a process, and their command lines.
-    fn children(parent: u32) -> Vec<(u32, String)> {
-        let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            // After the name, which may hold anything: state and parent.
-            let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-            let of: u32 = fields.nth(1)?.parse().ok()?;
-            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-            (of == parent).then_some((pid, line))
-        });
-        processes.collect()
     }
 
     fn all_stages(head: &Child) -> Vec<(u32, String)> {
@@ -181,30 +161,6 @@ mod killed {
             (stages.len() == 3 && stages.iter().all(|(_, line)| line.contains("--stage")))
                 .then_some(stages)
         })
-    }
-
-    fn within<T>(limit: Duration, what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-        let deadline = Instant::now() + limit;
-        loop {
-            if let Some(value) = attempt() {
-                return value;
-            }
-            assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
-            sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn kill(pid: u32) {
-        // The shell's own: a bare Debian has no other.
-        let kill = format!("kill -9 {pid}");
-        let status = Command::new("sh").args(["-c", &kill]).status();
-        assert!(status.unwrap().success());
-    }
-
-    fn gone(pid: u32) -> bool {
-        // A zombie that nobody has waited for is gone too.
-        std::fs::read_to_string(format!("/proc/{pid}/stat"))
-            .map_or(true, |stat| stat.contains(") Z "))
     }
 
     #[test]
@@ -218,7 +174,7 @@ mod killed {
                 .iter()
                 .find(|(_, line)| line.contains(stage))
                 .unwrap();
-            kill(*pid);
+            signal("KILL", *pid);
             let ended = || head.try_wait().unwrap();
             let status = within(Duration::from_secs(20), "the end of the run", ended);
             assert_eq!(status.code(), Some(1), "{stage}");
@@ -236,7 +192,7 @@ mod killed {
     fn no_stage_outlives_a_killed_head() {
         let mut head = endless();
         let stages = all_stages(&head);
-        kill(head.id());
+        signal("KILL", head.id());
         head.wait().unwrap();
         within(Duration::from_secs(10), "the end of the stages", || {
             stages.iter().all(|(pid, _)| gone(*pid)).then_some(())

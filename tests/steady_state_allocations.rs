@@ -5,6 +5,8 @@
 #[cfg(feature = "zmq")]
 #[path = "common/alone.rs"]
 mod alone;
+#[path = "steady_state_allocations/coordinator.rs"]
+mod coordinator;
 #[path = "common/counting.rs"]
 mod counting;
 #[cfg(feature = "zmq")]

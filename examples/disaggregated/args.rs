@@ -16,9 +16,9 @@ usage: disaggregated [OPTION...]
        disaggregated --role head --work ROLE=ENDPOINT ... --result ROLE=ENDPOINT ... [OPTION...]
 
 The first is all of it. The second is one worker for a head node elsewhere, an sglang DiffusionServer say: an encoder,
-prompt_encoder, image_encoder, denoiser or decoder, which takes work at one endpoint (binds it), sends its results to the
-other (connects to it), and ends on SIGTERM. The third is the head node for workers elsewhere: it connects to the endpoints
-that they take work at and binds those that they send their results to, one for each role.
+prompt_encoder, image_encoder, denoiser or decoder. It takes work at one endpoint, which it binds, sends its results to
+the other, to which it connects, and ends on SIGTERM. The third is the head node for workers elsewhere: it connects to
+the endpoints that they take work at and binds those that they send their results to, one for each role.
 
 with all of it, or as the head node:
   --requests N         how many requests there are (24)
@@ -30,7 +30,7 @@ with all of it, or as the head node:
 
 with all of it:
   --workers N          how many workers each role has (1)
-  --split              has a prompt encoder and an image encoder instead of one encoder; each second request has an image
+  --split              a prompt encoder and an image encoder instead of one encoder; every second request has an image
   --tcp                control messages over loopback TCP instead of ipc
   --kill-random [SEED] kills a worker now and then, and starts another in its place
 

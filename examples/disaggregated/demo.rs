@@ -1,6 +1,8 @@
 //! All of it: starts the workers, sends the requests, kills a worker now and then, and looks for what is left.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use tensorwire::transfer::Role;
@@ -44,7 +46,12 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
         &[Role::Encoder, Role::Denoiser, Role::Decoder]
     };
     let sockets = Folder::new(&std::env::temp_dir())?;
-    let segments = Folder::new(Path::new("/dev/shm"))?;
+    let memory = Path::new("/dev/shm");
+    let segments = if memory.is_dir() {
+        Folder::new(memory)?
+    } else {
+        Folder::new(&sockets.path)?
+    };
     let endpoint = |name: String| match demo.tcp {
         true => "tcp://127.0.0.1:*".to_owned(),
         false => format!("ipc://{}", sockets.path.join(name).display()),
@@ -85,7 +92,10 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
             worker.process.check()?;
             keep(worker.process.role(), worker.process.told()?);
         }
+        // One that has not yet said that it is there is not killed: nothing would be heard of it.
+        let all_there = passed.restarts == killed.len();
         if let Some(killer) = &mut killer
+            && all_there
             && let Some(victim) = killer.victim(passed.ended(), workers.len())
         {
             let worker = workers.swap_remove(victim);
@@ -222,7 +232,9 @@ impl Folder {
         // Left by a process of the same number that was killed.
         let _ = std::fs::remove_dir_all(&path);
         let cannot = |error| format!("{}: {error}", path.display());
-        std::fs::create_dir(&path).map_err(cannot)?;
+        // Nobody else is to see what its sockets and segments are called.
+        let created = DirBuilder::new().mode(0o700).create(&path);
+        created.map_err(cannot)?;
         Ok(Self { path })
     }
 

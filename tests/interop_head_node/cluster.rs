@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::process::{Folder, PATIENCE, Python, Server, Worker, endpoint};
+use super::process::{PATIENCE, Python, Server, Worker, endpoint};
+use super::processes::Folder;
 
 /// What a cluster is made of.
 #[derive(Clone)]

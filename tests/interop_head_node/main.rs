@@ -15,6 +15,8 @@ mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
 mod process;
+#[path = "../common/processes.rs"]
+mod processes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +25,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use cluster::{Cluster, SPLIT, Setup, THREE};
-use process::{Folder, PATIENCE, Worker, endpoint, example, python};
+use process::{PATIENCE, Worker, endpoint, python};
+use processes::{Folder, example};
 
 #[test]
 fn requests_come_to_what_the_roles_compute() {
@@ -234,7 +237,7 @@ fn a_worker_in_python_moves_tensors_between_ours() {
         let sockets = Folder::new(&std::env::temp_dir());
         let segments = Folder::new(Path::new("/dev/shm"));
         let mut workers = Vec::new();
-        let mut head = example();
+        let mut head = example("disaggregated");
         head.args([
             "--role",
             "head",

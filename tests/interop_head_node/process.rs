@@ -7,12 +7,13 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use crate::processes::{Folder, example, signal, within};
 
 /// How long any one thing may take; the start of Python, with torch, is the slowest.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,17 +51,6 @@ pub(crate) fn python() -> Option<&'static Python> {
         None
     };
     PYTHON.get_or_init(find).as_ref()
-}
-
-/// The example, which cargo has built beside this test.
-pub(crate) fn example() -> Command {
-    let mut path = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    let path = path.join("examples").join("disaggregated");
-    let hint = "cargo build --features zmq,shared-memory --example disaggregated";
-    assert!(path.exists(), "first: {hint}");
-    Command::new(path)
 }
 
 /// The head node: a `DiffusionServer`.
@@ -156,7 +146,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts it, and waits until it takes work.
     pub(crate) fn start(role: &str, options: &[(&str, String)]) -> Self {
-        let mut command = example();
+        let mut command = example("disaggregated");
         command.args(["--role", role, "--report"]);
         for (option, value) in options {
             command.args([option, value.as_str()]);
@@ -198,10 +188,7 @@ impl Worker {
 
     /// Asks it to end, which it has to do well, and returns what it told.
     pub(crate) fn finish(mut self) -> Vec<Value> {
-        // The shell's own: a bare Debian has no other.
-        let terminate = format!("kill -TERM {}", self.process.child.id());
-        let status = Command::new("sh").args(["-c", &terminate]).status();
-        assert!(status.unwrap().success());
+        signal("TERM", self.process.child.id());
         self.process.finish();
         let told = self.process.lines.iter();
         self.told
@@ -252,14 +239,8 @@ impl Process {
     }
 
     fn finish(&mut self) {
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(started.elapsed() < PATIENCE, "{} does not end", self.name);
-            thread::sleep(Duration::from_millis(5));
-        };
+        let ended = || self.child.try_wait().unwrap();
+        let status = within(PATIENCE, &self.name, ended);
         assert!(status.success(), "{}: {status}", self.name);
     }
 }
@@ -272,41 +253,10 @@ impl Drop for Process {
     }
 }
 
-/// A folder of this test alone, with a short name.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new(parent: &Path) -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("tensorwire-head-{}-{count}", std::process::id()));
-        // Left by a process of the same number that was killed.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The names of what lies in it.
-    pub(crate) fn names(&self) -> Vec<OsString> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// An endpoint that nobody else has: a file in the folder, or a port that was free just now.
 pub(crate) fn endpoint(scheme: &str, folder: &Folder, name: &str) -> String {
     match scheme {
-        "ipc" => format!("ipc://{}", folder.path().join(name).display()),
+        "ipc" => folder.ipc(name),
         _ => {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             format!("tcp://{}", listener.local_addr().unwrap())

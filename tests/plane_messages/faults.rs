@@ -143,8 +143,8 @@ fn an_answer_that_comes_late_is_ignored() {
 
 #[test]
 fn a_push_of_nothing_that_succeeds_settles_those_before_it() {
-    // Late, but not lost.
-    let late = scripts(Some(Fault::Delay(Duration::from_millis(200))), None);
+    // Late, but not lost; by far more than the steps up to the settling push take.
+    let late = scripts(Some(Fault::Delay(Duration::from_secs(1))), None);
     let mut world = World::scripted(Options::new(), [late]);
     let landing = world.received.pool().allocate(BLOCK).unwrap().open();
     let address = world.address(landing.offset());

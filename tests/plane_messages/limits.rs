@@ -141,8 +141,8 @@ fn a_region_that_was_dropped_takes_and_gives_nothing() {
     drop((received, region));
     assert!(inlet.poll().unwrap().is_err());
     let ended = sender.wait_completion(Duration::ZERO).unwrap();
-    let (len, expected) = (8, ErrorKind::OutOfBounds { address, len: 8 });
-    assert_eq!(ended.result().unwrap_err().kind(), expected, "{len}");
+    let out = ErrorKind::OutOfBounds { address, len: 8 };
+    assert_eq!(ended.result().unwrap_err().kind(), out);
     let ended = sender.wait_completion(Duration::ZERO).unwrap();
     let error = ended.result().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ForeignSlot);

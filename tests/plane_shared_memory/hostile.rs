@@ -79,8 +79,9 @@ fn what_stands_in_a_window_moves_no_bound_of_its_owner() {
         (1, 3 * mib + 1, Err(ErrorKind::Closed)),
         (1, 0, Err(ErrorKind::Closed)),
         (1, 1, Err(ErrorKind::PastWindow { len: mib, room: 1 })),
-        (dead, mib, Err(ErrorKind::Busy)),
-        (u64::MAX, mib, Err(ErrorKind::Busy)),
+        // Writers that do not live.
+        (dead, mib, Ok(mib)),
+        (u64::MAX, mib, Ok(mib)),
         (12_345, mib, Ok(mib)),
     ] {
         let first = theirs.pool().allocate(MIB).unwrap();
@@ -135,6 +136,38 @@ fn a_plane_does_not_push_into_a_slot_of_its_own_that_others_say_is_open() {
     let pushed = push(&mut plane, &region, (5, MIB), &session, region.base());
     assert_eq!(pushed, Err(ErrorKind::Closed));
     assert!(region.bytes(&slot).unwrap().iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_window_of_a_plane_of_its_own_is_no_longer_than_it_made_it() {
+    let folder = Folder::new();
+    let mut plane = folder.plane();
+    let region = register(&mut plane, 4 * MIB);
+    let session = plane.session_id().to_owned();
+    let landing = region.pool().allocate(MIB).unwrap().open();
+    let slot = region.pool().allocate(MIB).unwrap();
+    assert_eq!((landing.offset(), slot.offset()), (0, MIB));
+    let segment = File::options()
+        .write(true)
+        .open(folder.segment(&session, 1))
+        .unwrap();
+    let (base, mib) = (region.base(), 1 << 20);
+    for len in [2 * mib, 4 * mib] {
+        segment
+            .write_all_at(&u64::to_ne_bytes(len), 4096 + 8)
+            .unwrap();
+        for address in [base + mib, base + mib / 2, base + 1] {
+            let pushed = push(&mut plane, &region, (5, MIB), &session, address);
+            assert_eq!(pushed, Err(ErrorKind::Closed), "{address} of {len}");
+            assert!(region.bytes(&slot).unwrap().iter().all(|&byte| byte == 0));
+        }
+        let pushed = push(&mut plane, &region, (5, MIB), &session, base);
+        assert_eq!(pushed, Ok(mib));
+    }
+    assert!(crate::is_filled(
+        region.bytes(&landing.close().unwrap()).unwrap(),
+        5
+    ));
 }
 
 #[test]

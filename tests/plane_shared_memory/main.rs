@@ -9,6 +9,8 @@ mod files;
 mod hostile;
 mod names;
 mod process;
+#[path = "../common/processes.rs"]
+mod processes;
 mod pushes;
 mod room;
 mod windows;

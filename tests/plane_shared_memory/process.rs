@@ -9,8 +9,7 @@ use tensorwire::plane::DataPlane;
 use tensorwire::plane::shared::Builder;
 use tensorwire::transfer::pool::Landing;
 
-use crate::alone;
-use crate::{Folder, Numbers, filled, is_filled, push, push_slot, register};
+use crate::{Folder, Numbers, alone, filled, is_filled, processes, push, push_slot, register};
 
 const MARK: &str = "@@ ";
 
@@ -66,10 +65,7 @@ impl Process {
 
     /// Another signal, by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let arguments = [format!("-{name}"), pid];
-        let mut kill = std::process::Command::new("kill");
-        assert!(kill.args(arguments).status().unwrap().success());
+        processes::signal(name, self.child.id());
     }
 
     /// Lets it end by itself, which has to go well.

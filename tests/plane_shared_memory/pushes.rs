@@ -229,3 +229,37 @@ fn few_segments_stay_mapped_and_those_of_the_dead_do_not() {
     peers.truncate(3);
     assert_eq!(push_to(1, &peers), 2);
 }
+
+#[test]
+fn pieces_come_back_to_a_window_whatever_was_mapped_since() {
+    let folder = Folder::new();
+    for max_mapped in [0, 1, 2, 3] {
+        let builder = Builder::new().with_folder(&folder.0);
+        let mut plane = builder.with_max_mapped(max_mapped).build().unwrap();
+        let mut peer = folder.plane();
+        let region = register(&mut plane, MIB);
+        let theirs = [1, 2, 3].map(|_| register(&mut peer, MIB));
+        let landings = theirs
+            .each_ref()
+            .map(|region| region.pool().allocate(1).unwrap().open());
+        let mut transfer = Transfer::new(filled(&region, 7, 1), peer.session_id());
+        for (from, to) in [0, 1, 2, 0, 0, 1, 2].into_iter().enumerate() {
+            let address = theirs[to].base() + from as u64;
+            transfer.add_piece(from..from + 1, address).unwrap();
+        }
+        plane.push(transfer).unwrap();
+        let (slot, result) = plane.poll_completion().unwrap().into_parts();
+        assert_eq!(result, Ok(7), "{max_mapped} mapped");
+        assert!(plane.mapped_segments() <= max_mapped.max(1));
+        let bytes = &region.bytes(&slot).unwrap()[..7];
+        for (to, landing) in landings.into_iter().enumerate() {
+            let slot = landing.close().unwrap();
+            let found = theirs[to].bytes(&slot).unwrap();
+            let whose = [0, 1, 2, 0, 0, 1, 2].map(|piece| piece == to);
+            for (from, is_it) in whose.into_iter().enumerate() {
+                let expected = if is_it { bytes[from] } else { 0 };
+                assert_eq!(found[from], expected, "{from} of {to}");
+            }
+        }
+    }
+}

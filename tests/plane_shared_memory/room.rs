@@ -12,38 +12,23 @@ use crate::{Folder, MIB, alone, fill, is_filled};
 fn a_pool_that_finds_no_room_is_refused_and_leaves_nothing() {
     // In name spaces of its own, where anybody may mount.
     let folder = Folder::new();
-    let script = "mount -t tmpfs -o size=8m none \"$0\" && exec \"$@\"";
-    let test = alone::command("room::in_a_small_folder", &[folder.text()]);
-    let mut unshare = Command::new("unshare");
-    unshare.args([
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        script,
-        folder.text(),
-    ]);
-    unshare.arg(test.get_program()).args(test.get_args());
-    let arguments = test
-        .get_envs()
-        .filter_map(|(name, value)| Some((name, value?)));
-    unshare.envs(arguments);
-    let probe = "mount -t tmpfs -o size=8m none \"$0\"";
-    let mut can = Command::new("unshare");
-    can.args([
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        probe,
-        folder.text(),
-    ]);
-    if !can.output().is_ok_and(|can| can.status.success()) {
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+        command.args([script, folder.text()]);
+        command
+    };
+    let mount = "mount -t tmpfs -o size=8m none \"$0\"";
+    let can = unshare(mount).output();
+    if !can.is_ok_and(|can| can.status.success()) {
         eprintln!("skipped: nothing can be mounted here");
         return;
     }
+    let test = alone::command("room::in_a_small_folder", &[folder.text()]);
+    let variables = test.get_envs();
+    let mut unshare = unshare(&format!("{mount} && exec \"$@\""));
+    unshare.arg(test.get_program()).args(test.get_args());
+    unshare.envs(variables.filter_map(|(name, value)| Some((name, value?))));
     let output = unshare.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -1,7 +1,6 @@
 //! The head node, message by message: scripts of inputs, each with all that it causes.
 
 #![cfg(feature = "std")]
-#![allow(unreachable_pub)]
 
 mod flows;
 mod refusals;

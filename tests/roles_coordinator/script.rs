@@ -12,10 +12,10 @@ use tensorwire::transfer::message::{
 use tensorwire::transfer::{Control, RequestId, Role};
 
 /// Where each pool lies, whoever's it is.
-pub const POOL: u64 = 1000;
+pub(crate) const POOL: u64 = 1000;
 
 /// Its length.
-pub const POOL_LEN: u64 = 1000;
+pub(crate) const POOL_LEN: u64 = 1000;
 
 /// What happens, line by line: `input | output, output`.
 ///
@@ -36,7 +36,7 @@ pub const POOL_LEN: u64 = 1000;
 /// ```
 ///
 /// Outputs are what is sent, events behind an `=`, and errors behind a `!`.
-pub fn play(head: &mut Coordinator, script: &str) {
+pub(crate) fn play(head: &mut Coordinator, script: &str) {
     let mut now = Duration::ZERO;
     for line in script
         .lines()
@@ -63,7 +63,7 @@ pub fn play(head: &mut Coordinator, script: &str) {
 }
 
 /// Plays the inputs of `way`, line by line, whatever they cause.
-pub fn prepare(head: &mut Coordinator, way: &str) -> Vec<String> {
+pub(crate) fn prepare(head: &mut Coordinator, way: &str) -> Vec<String> {
     let mut now = Duration::ZERO;
     for line in way.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -146,7 +146,7 @@ fn slot((index, text): (usize, &&str)) -> PreallocatedSlot {
 }
 
 /// Writes down what is to be sent; returns how much that is.
-pub fn sent(head: &mut Coordinator, outputs: &mut Vec<String>) -> usize {
+pub(crate) fn sent(head: &mut Coordinator, outputs: &mut Vec<String>) -> usize {
     let mut buffer = Vec::new();
     let mut count = 0;
     while let Some(outgoing) = head.poll_transmit(&mut buffer) {
@@ -191,7 +191,7 @@ pub fn sent(head: &mut Coordinator, outputs: &mut Vec<String>) -> usize {
     count
 }
 
-pub fn told(event: &Event) -> String {
+pub(crate) fn told(event: &Event) -> String {
     match event {
         Event::Failed { request, failure } => format!("=failed {request}: {failure}"),
         Event::Finished { request } => format!("=finished {request}"),
@@ -205,18 +205,18 @@ pub fn told(event: &Event) -> String {
     }
 }
 
-pub fn workers(role: Role, count: usize, capacity: u32) -> Workers {
+pub(crate) fn workers(role: Role, count: usize, capacity: u32) -> Workers {
     Workers::new((0..count).map(|index| format!("{role}{index}")), capacity)
 }
 
-pub fn head(workers_of_each: usize, settings: Settings) -> Coordinator {
+pub(crate) fn head(workers_of_each: usize, settings: Settings) -> Coordinator {
     let of = |role| workers(role, workers_of_each, 2);
     let topology = Topology::new(of(Role::Encoder), of(Role::Denoiser), of(Role::Decoder));
     Coordinator::new(topology, settings).unwrap()
 }
 
 /// Every place and every slot is free, and nothing is remembered.
-pub fn is_whole(head: &Coordinator) {
+pub(crate) fn is_whole(head: &Coordinator) {
     for &role in Role::ALL {
         let Some(statistics) = head.role_statistics(role) else {
             continue;

@@ -268,6 +268,28 @@ impl Bed {
     }
 }
 
+/// The messages to send, each with what it is in front.
+pub(crate) fn sent(instance: &mut Instance) -> Vec<String> {
+    let mut buffer = vec![0xa5; 7];
+    std::iter::from_fn(|| {
+        let outgoing = instance.poll_transmit(&mut buffer)?;
+        let kind = match outgoing {
+            Outgoing::Control => "control",
+            Outgoing::Tensors => "tensors",
+            other => panic!("{other:?}"),
+        };
+        Some(format!(
+            "{kind} {}",
+            String::from_utf8(buffer.clone()).unwrap()
+        ))
+    })
+    .collect()
+}
+
+pub(crate) fn site(pool: &Pool) -> Site {
+    Site::new("here", 4096, pool.clone(), "tcp://127.0.0.1:5571")
+}
+
 /// What an input came to: the verdict, what was sent and what happened, and, unless they
 /// are as `before`, the state and the blocks that are held.
 pub(crate) fn outcome<E: std::fmt::Debug>(
@@ -291,7 +313,8 @@ pub(crate) fn outcome<E: std::fmt::Debug>(
     outcome
 }
 
-/// What to look up, in a table, for each of its inputs: (states, outcome)
+/// What to look up: (inputs, (states, outcome)), with commas between inputs and between
+/// states; `all` of the states, or the `others` that are not named.
 pub(crate) type Table = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
 /// Tries each input of `table` in each of `states`.
@@ -302,21 +325,30 @@ pub(crate) fn check(
     apply: impl Fn(&mut Bed, &str) -> String,
 ) {
     let mut wrong = String::new();
-    for (input, cells) in table {
+    for (inputs, cells) in table {
+        let named = || cells.iter().flat_map(|(listed, _)| listed.split(", "));
         let of = |listed: &'static str| match listed {
             "all" => states.to_vec(),
+            "others" => {
+                let others = states
+                    .iter()
+                    .filter(|state| !named().any(|name| name == **state));
+                others.copied().collect()
+            }
             _ => listed.split(", ").collect(),
         };
         let mut listed: Vec<_> = cells.iter().flat_map(|(states, _)| of(states)).collect();
         listed.sort_unstable();
         let mut all = states.to_vec();
         all.sort_unstable();
-        assert_eq!(listed, all, "{input}");
-        for (listed, expected) in *cells {
-            for state in of(listed) {
-                let found = apply(&mut bed_in(state), input);
-                if found != *expected {
-                    writeln!(wrong, "{input}, {state}: {found}, not {expected}").unwrap();
+        assert_eq!(listed, all, "{inputs}");
+        for input in inputs.split(", ") {
+            for (listed, expected) in *cells {
+                for state in of(listed) {
+                    let found = apply(&mut bed_in(state), input);
+                    if found != *expected {
+                        writeln!(wrong, "{input}, {state}: {found}, not {expected}").unwrap();
+                    }
                 }
             }
         }

@@ -2,6 +2,10 @@
 #![cfg(feature = "std")]
 
 mod bed;
-mod flows;
+mod hostile;
+mod lives;
 mod receiver;
+mod refusals;
 mod sender;
+mod slots;
+mod wire;

@@ -169,7 +169,7 @@ impl Cluster<'_> {
                         let mut tasks = self.nodes[node].tasks.iter();
                         let is_staged = tasks.all(|task| task.job != job);
                         assert!(
-                            ending != Ending::Expired || !is_staged || !self.is_kind,
+                            ending != Ending::Expired || !is_staged || !self.is_reliable,
                             "nobody told that the output of {job} is not wanted"
                         );
                         self.let_go(node, &job);

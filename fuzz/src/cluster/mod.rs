@@ -26,6 +26,7 @@ mod messages;
 mod network;
 mod node;
 mod steps;
+mod tally;
 mod tasks;
 mod time;
 
@@ -36,6 +37,7 @@ use choices::Choices;
 use client::Client;
 use network::Network;
 use node::Node;
+pub use tally::Tally;
 use tensorwire::transfer::coordinator::{Coordinator, Policy, Settings, Topology, Workers};
 use tensorwire::transfer::{RequestId, Role};
 
@@ -102,8 +104,8 @@ const SPLIT: &[Role] = &[
 ];
 
 impl Config {
-    /// Whether everybody hears what he has to.
-    pub fn is_kind(&self) -> bool {
+    /// Whether everybody hears all that he has to hear.
+    pub fn is_reliable(&self) -> bool {
         self.loss == 0 && self.restarts == 0 && !(self.copies_begin && self.copies > 0)
     }
 
@@ -143,85 +145,6 @@ impl Config {
     }
 }
 
-/// How often what happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub requests: u64,
-    pub finished: u64,
-    pub cancelled: u64,
-    pub role_failed: u64,
-    pub timed_out: u64,
-    pub worker_restarted: u64,
-    pub retried: u64,
-    pub fast_path: u64,
-    pub slow_path: u64,
-    pub quarantined: u64,
-    pub restarts: u64,
-    pub bad_pushes: u64,
-    pub pools_full: u64,
-    pub lost: u64,
-    pub copied: u64,
-    pub refused_by_head: u64,
-    pub refused_by_workers: u64,
-    pub steps: u64,
-}
-
-impl Tally {
-    /// All of them by name.
-    pub fn counts(&self) -> [(&'static str, u64); 18] {
-        [
-            ("a request", self.requests),
-            ("a result", self.finished),
-            ("a cancellation", self.cancelled),
-            ("the failure of a role", self.role_failed),
-            ("a timeout", self.timed_out),
-            ("a failure by restart", self.worker_restarted),
-            ("a retry", self.retried),
-            ("the fast path", self.fast_path),
-            ("the slow path", self.slow_path),
-            ("a slot kept away", self.quarantined),
-            ("a restart", self.restarts),
-            ("a failed push", self.bad_pushes),
-            ("a full pool", self.pools_full),
-            ("a lost message", self.lost),
-            ("a copied message", self.copied),
-            ("a message refused by the head node", self.refused_by_head),
-            ("a message refused by a worker", self.refused_by_workers),
-            ("a step", self.steps),
-        ]
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        for (own, (_, count)) in self.all_mut().into_iter().zip(other.counts()) {
-            *own += count;
-        }
-    }
-
-    /// In the order of [`counts`](Self::counts).
-    fn all_mut(&mut self) -> [&mut u64; 18] {
-        [
-            &mut self.requests,
-            &mut self.finished,
-            &mut self.cancelled,
-            &mut self.role_failed,
-            &mut self.timed_out,
-            &mut self.worker_restarted,
-            &mut self.retried,
-            &mut self.fast_path,
-            &mut self.slow_path,
-            &mut self.quarantined,
-            &mut self.restarts,
-            &mut self.bad_pushes,
-            &mut self.pools_full,
-            &mut self.lost,
-            &mut self.copied,
-            &mut self.refused_by_head,
-            &mut self.refused_by_workers,
-            &mut self.steps,
-        ]
-    }
-}
-
 /// A cluster and all that is known of it.
 pub struct Cluster<'c> {
     choices: &'c mut dyn Choices,
@@ -238,8 +161,8 @@ pub struct Cluster<'c> {
     traced: bool,
     /// What the decoder's reply that is being handled says.
     reply: Option<u32>,
-    /// As the [`Config`] was before the end.
-    is_kind: bool,
+    /// Whether the [`Config`] was so, before the end.
+    is_reliable: bool,
 }
 
 impl<'c> Cluster<'c> {
@@ -281,7 +204,7 @@ impl<'c> Cluster<'c> {
             tally: Tally::default(),
             traced,
             reply: None,
-            is_kind: config.is_kind(),
+            is_reliable: config.is_reliable(),
             choices,
             config,
         };

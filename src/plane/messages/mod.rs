@@ -168,7 +168,6 @@ mod links;
 mod peer;
 mod pusher;
 mod refusal;
-mod regions;
 mod seen;
 mod session;
 mod wire;
@@ -185,7 +184,7 @@ pub use session::session_id;
 #[cfg(feature = "zmq")]
 pub use zmq::Dealers;
 
-use regions::Regions;
+use super::region::Regions;
 
 /// The most pieces of a push: as many tensors as a message has by default.
 const MAX_PIECES: usize = 4096;

@@ -212,7 +212,7 @@ impl<C: Connect> DataPlane for Messages<C> {
     }
 
     fn register(&mut self, options: RegionOptions) -> Result<Region, Error> {
-        self.regions.register(options)
+        Ok(self.regions.register(options)?)
     }
 
     fn push(&mut self, transfer: Transfer) -> Result<PushId, (Transfer, Error)> {

@@ -1,8 +1,8 @@
-//! A segment in memory. All `unsafe` of this plane is here.
+//! A segment in memory.
 #![allow(unsafe_code)]
 
 use core::fmt;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::io;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::copy::copy_nonoverlapping;
 use super::layout::Layout;
 
 /// A segment, mapped. Other processes may write to any byte of it at any time, so that
@@ -81,7 +82,7 @@ impl Mapping {
             return false;
         }
         let target = self.pool().as_ptr().wrapping_add(offset);
-        // SAFETY: `ptr::copy_nonoverlapping` asks four things, for bytes.
+        // SAFETY: `copy_nonoverlapping` asks four things, for bytes.
         // - The source is valid for reads of `bytes.len()`: it is a slice.
         // - The target is valid for writes of as many: `offset + bytes.len() <= pool_len`,
         //   and the pool's bytes are inside the map, which is writable and which `self`
@@ -92,7 +93,7 @@ impl Mapping {
         // - Both are aligned: they are bytes.
         // - They do not overlap: `bytes` borrows memory that is no part of this map, whose
         //   bytes nobody has a reference to.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        unsafe { copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         true
     }
 

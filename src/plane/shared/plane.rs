@@ -20,6 +20,7 @@ use super::memory::SegmentMemory;
 use super::name::{Name, Session};
 use super::peers::{Peers, look_for};
 use super::windows::{OwnWindows, Writing};
+use crate::convert::to_u64;
 use crate::plane::{
     Completion, DataPlane, ErrorKind, Piece, PushId, Region, RegionOptions, Transfer, WeakRegion,
 };
@@ -226,7 +227,12 @@ impl Plane {
             found.map_err(|error| Error::of_peer(error, 0, 0))?;
         }
         for piece in transfer.pieces() {
-            let known = targets.last().map(|(mapping, _, _)| mapping);
+            // The pool of a piece before is the same map: it is held, whatever was mapped since.
+            let (number, _) = split_address(piece.address());
+            let known = targets
+                .iter()
+                .map(|(mapping, _, _): &(Arc<Mapping>, _, _)| mapping);
+            let known = known.rev().find(|known| known.layout().number() == number);
             let (mapping, offset) = self.enter(session, piece, known, &mut writing)?;
             let (end, slot_len) = (piece.source().end, bytes.len());
             let outside = ErrorKind::SourceOutOfBounds { end, slot_len };
@@ -237,12 +243,12 @@ impl Plane {
         let mut is_whole = true;
         for (mapping, offset, source) in &targets {
             is_whole &= mapping.copy_to_pool(*offset, source);
-            copied = copied.saturating_add(wide(source.len()));
+            copied = copied.saturating_add(to_u64(source.len()));
         }
         Ok((copied, writing.finish() && is_whole))
     }
 
-    /// Finds the window of a piece and enters it. `known` is the pool of the piece before.
+    /// Finds the window of a piece and enters it. `known` is its pool, if a piece before has it.
     fn enter(
         &mut self,
         session: Session,
@@ -250,21 +256,21 @@ impl Plane {
         known: Option<&Arc<Mapping>>,
         writing: &mut Writing,
     ) -> Result<(Arc<Mapping>, usize), Error> {
-        let (address, len) = (piece.address(), wide(piece.len()));
+        let (address, len) = (piece.address(), to_u64(piece.len()));
         let (number, _) = split_address(address);
         let mapping = match known {
-            Some(known) if known.layout().number() == number => Arc::clone(known),
-            _ => {
+            Some(known) => Arc::clone(known),
+            None => {
                 let found = self.peers.segment(&self.folder, session, number);
                 found.map_err(|error| Error::of_peer(error, address, len))?
             }
         };
         let layout = mapping.layout();
         let offset = piece.offset_in(layout.base(), layout.pool_len())?;
-        let index = writing.enter(&mapping, offset, piece.len());
+        let index = writing.enter(&self.folder, &mapping, offset, piece.len());
         let index = index.map_err(|refused| Error::of_window(refused, len))?;
         // In a pool of this very plane, others may have opened what is not.
-        if session == self.session && !self.has_open(number, index) {
+        if session == self.session && !self.has_open(number, index, offset, piece.len()) {
             return Err(ErrorKind::Closed.into());
         }
         Ok((mapping, offset))
@@ -276,10 +282,10 @@ impl Plane {
         regions.next().ok_or(ErrorKind::ForeignSlot)
     }
 
-    fn has_open(&self, number: u32, index: usize) -> bool {
+    fn has_open(&self, number: u32, index: usize, offset: usize, len: usize) -> bool {
         let own = self.own.iter().find(|own| own.number == number);
         let windows = own.and_then(|own| own.windows.upgrade());
-        windows.is_some_and(|windows| windows.is_open(index))
+        windows.is_some_and(|windows| windows.has(index, offset, len))
     }
 }
 
@@ -303,7 +309,7 @@ impl DataPlane for Plane {
         let (session, mut number) = (self.session, self.number);
         let created = self.folder.create_segment(|| {
             number = number.saturating_add(1);
-            let layout = Layout::new(number, wide(len), wide(options.min_block()));
+            let layout = Layout::new(number, to_u64(len), to_u64(options.min_block()));
             let layout = layout.ok_or(io::ErrorKind::InvalidInput)?;
             Ok((Name::Segment(session, number), layout))
         });
@@ -361,9 +367,4 @@ impl fmt::Debug for Plane {
             .field("mapped_segments", &self.peers.len())
             .finish_non_exhaustive()
     }
-}
-
-/// A `usize` has at most 64 bits.
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }

@@ -13,7 +13,9 @@
 //!
 //! The owner's `close` first sets the length to 0, so that no other writer enters, and
 //! then takes the state to 0, which fails while a writer stands there. A writer whose
-//! plane is dead does not count.
+//! plane is dead does not count: not for the owner, and not for the next writer, which
+//! takes its place. What the generation was is lost with it; that one leaves another
+//! number, which no owner gives.
 //!
 //! What the owner relies on is its own book; the words only tell the others.
 
@@ -27,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::file::Folder;
 use super::mapping::{Mapping, Words};
 use super::name::Writer;
+use crate::convert::to_u64;
 use crate::transfer::pool::Windows;
 
 /// The state of a window that is closed.
@@ -47,8 +50,8 @@ pub(super) struct OwnWindows {
 /// What the owner goes by.
 #[derive(Debug)]
 struct Book {
-    /// By block: whether a window is open there.
-    is_open: Vec<bool>,
+    /// By block: how long the window is that is open there, in bytes; 0 is none.
+    open: Vec<usize>,
     /// Of the window that was opened last.
     generation: u64,
 }
@@ -56,20 +59,25 @@ struct Book {
 impl OwnWindows {
     /// All windows of a segment that was just made are closed.
     pub(super) fn new(mapping: Arc<Mapping>, folder: Folder) -> Self {
-        let is_open = vec![false; mapping.layout().windows()];
+        let open = vec![0; mapping.layout().windows()];
         Self {
             mapping,
             folder,
             book: Mutex::new(Book {
-                is_open,
+                open,
                 generation: 0,
             }),
         }
     }
 
-    /// Tells whether the owner itself holds window `index` open.
-    pub(super) fn is_open(&self, index: usize) -> bool {
-        self.book().is_open.get(index).copied().unwrap_or(false)
+    /// Tells whether the owner itself holds window `index` open, with `len` bytes from byte
+    /// `offset` of the pool on in it.
+    pub(super) fn has(&self, index: usize, offset: usize, len: usize) -> bool {
+        let room = self.book().open.get(index).copied().unwrap_or(0);
+        let start = self.mapping.layout().start_of(index);
+        let skipped = start.and_then(|start| offset.checked_sub(start));
+        let end = skipped.and_then(|skipped| skipped.checked_add(len));
+        room > 0 && end.is_some_and(|end| end <= room)
     }
 
     /// Returns the window that stands at byte `offset` of the pool, and its words.
@@ -92,16 +100,16 @@ impl Windows for OwnWindows {
     fn open(&self, offset: usize, len: usize) {
         let mut book = self.book();
         let book = &mut *book;
-        let (Some((index, words)), Ok(len)) = (self.at(offset), u64::try_from(len)) else {
+        let (Some((index, words)), Ok(word)) = (self.at(offset), u64::try_from(len)) else {
             return;
         };
-        let Some(is_open) = book.is_open.get_mut(index) else {
+        let Some(open) = book.open.get_mut(index) else {
             return;
         };
-        *is_open = true;
+        *open = len;
         // It does not come round in 2^63 windows.
         book.generation = book.generation.wrapping_add(1) & !Writer::BIT;
-        words.len.store(len, Ordering::Relaxed);
+        words.len.store(word, Ordering::Relaxed);
         words.state.store(book.generation, Ordering::Release);
     }
 
@@ -110,7 +118,7 @@ impl Windows for OwnWindows {
         let Some((index, words)) = self.at(offset) else {
             return true;
         };
-        let Some(is_open) = book.is_open.get_mut(index).filter(|is_open| **is_open) else {
+        let Some(open) = book.open.get_mut(index).filter(|open| **open > 0) else {
             return true;
         };
         // Whoever leaves now lets nobody else in.
@@ -127,7 +135,7 @@ impl Windows for OwnWindows {
                     .compare_exchange(state, CLOSED, Ordering::AcqRel, Ordering::Acquire);
             match swap {
                 Ok(_) => {
-                    *is_open = false;
+                    *open = 0;
                     return true;
                 }
                 Err(found) => state = found,
@@ -177,13 +185,15 @@ impl Writing {
     }
 
     /// Enters the window that holds `len` bytes from byte `offset` of the pool on, and
-    /// returns its index. One that this push has entered before it stays in.
+    /// returns its index. One that this push has entered before it stays in. `folder` knows
+    /// which writers live.
     ///
     /// # Errors
     ///
     /// As [`Refused`] says; then the windows are as they were.
     pub(super) fn enter(
         &mut self,
+        folder: &Folder,
         mapping: &Arc<Mapping>,
         offset: usize,
         len: usize,
@@ -206,10 +216,14 @@ impl Writing {
             let room = end.and_then(|end| end.checked_sub(offset));
             if let Some(room) = room.filter(|&room| room > 0) {
                 if !self.is_in(mapping, index) {
+                    let writer = Writer::from_word(state);
+                    if writer.is_some_and(|writer| folder.lives(writer)) {
+                        return Err(Refused::Busy);
+                    }
                     self.enter_window(mapping, index, words, (state, window_len))?;
                 }
                 if len > room {
-                    let room = u64::try_from(room).unwrap_or(u64::MAX);
+                    let room = to_u64(room);
                     return Err(Refused::TooShort { room });
                 }
                 return Ok(index);
@@ -238,6 +252,7 @@ impl Writing {
         self.entered.iter().any(is_it)
     }
 
+    /// Enters a window in which `state` is no writer, or a dead one.
     fn enter_window(
         &mut self,
         mapping: &Arc<Mapping>,
@@ -245,9 +260,6 @@ impl Writing {
         words: Words<'_>,
         (state, len): (u64, u64),
     ) -> Result<(), Refused> {
-        if Writer::from_word(state).is_some() {
-            return Err(Refused::Busy);
-        }
         let swap = words.state.compare_exchange(
             state,
             self.writer.word(),
@@ -255,7 +267,10 @@ impl Writing {
             Ordering::Relaxed,
         );
         if let Err(found) = swap {
-            let is_busy = Writer::from_word(found).is_some();
+            // Where a dead writer stood, another was faster, and may have left by now.
+            let is_busy = [found, state]
+                .iter()
+                .any(|&word| Writer::from_word(word).is_some());
             return Err(if is_busy {
                 Refused::Busy
             } else {
@@ -265,7 +280,10 @@ impl Writing {
         let entered = Entered {
             mapping: Arc::clone(mapping),
             index,
-            generation: state,
+            generation: match Writer::from_word(state) {
+                Some(_) => self.writer.as_generation(),
+                None => state,
+            },
             len,
         };
         // The owner may have begun to close it between the two looks.

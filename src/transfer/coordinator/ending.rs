@@ -12,6 +12,9 @@ use crate::transfer::RequestId;
 use crate::transfer::message::Abort;
 use crate::transfer::request::Key;
 
+/// How many outputs' storage waits to be used again: about as many as are under way at a time.
+const SPARE: usize = 64;
+
 impl Coordinator {
     /// The last worker is through.
     pub(super) fn finish(&mut self, id: &RequestId) {
@@ -23,10 +26,18 @@ impl Coordinator {
             self.leave(at);
             self.release(lease);
         }
+        self.keep_storage(request.output);
         self.clients.remove(&request.client);
-        self.finished = self.finished.saturating_add(1);
+        self.totals.count_finished();
         let request = request.client;
         self.events.push_back(Event::Finished { request });
+    }
+
+    fn keep_storage(&mut self, mut output: Output) {
+        if self.spare.len() < SPARE {
+            output.clear();
+            self.spare.push(output);
+        }
     }
 
     /// Ends an attempt; `by` is the stage whose worker failed, and so has nothing of it any more.
@@ -55,9 +66,17 @@ impl Coordinator {
             }
         };
         match request.state {
+            // Its answer is still to come, and must not be taken for one to another request.
             State::Allocating { from, to } => {
                 abort(from);
                 abort(to);
+                let over = State::Over {
+                    user: to,
+                    usage: Use::Allocating,
+                    owner: to,
+                    lease: None,
+                };
+                self.settle(id, &request, over, by, kind, now);
             }
             State::Over { .. } | State::Queued { from: None, .. } => {}
             State::Queued {
@@ -74,20 +93,18 @@ impl Coordinator {
                     owner: to,
                     lease,
                 };
-                self.settle(id, &request, over, by, now);
+                self.settle(id, &request, over, by, kind, now);
             }
-            // The receiver has read the slot, or never will.
+            // It may read its slot yet; and, as above, its answer is still to come.
             State::Working { at, lease } => {
                 abort(at);
-                if lease.is_some() {
-                    let over = State::Over {
-                        user: at,
-                        usage: Use::Reading,
-                        owner: at,
-                        lease,
-                    };
-                    self.settle(id, &request, over, by, now);
-                }
+                let over = State::Over {
+                    user: at,
+                    usage: Use::Reading,
+                    owner: at,
+                    lease,
+                };
+                self.settle(id, &request, over, by, kind, now);
             }
         }
         let again = matches!(
@@ -97,13 +114,12 @@ impl Coordinator {
             && now < request.deadline;
         if again {
             request.attempt = request.attempt.saturating_add(1);
-            self.retried = self.retried.saturating_add(1);
+            self.totals.count_retry();
             self.retry(request, failure);
         } else {
+            self.keep_storage(core::mem::take(&mut request.output));
             self.clients.remove(&request.client);
-            if let Some(count) = self.failed.get_mut(kind.index()) {
-                *count = count.saturating_add(1);
-            }
+            self.totals.count_failure(kind);
             let request = request.client;
             self.events.push_back(Event::Failed { request, failure });
         }
@@ -134,20 +150,22 @@ impl Coordinator {
         if let Some(wire) = self.clients.get_mut(&request.client) {
             *wire = id.clone();
         }
+        let serial = self.insert(id.clone(), request);
         if let Some(stage) = self.stages.first_mut() {
-            stage.queue.push_front(id.clone());
+            stage.queue.push_front((id, serial));
             stage.waiting = stage.waiting.saturating_add(1);
         }
-        self.insert(id, request);
     }
 
-    /// Files a new attempt.
-    pub(super) fn insert(&mut self, id: RequestId, mut request: Request) {
-        request.serial = self.serial();
+    /// Files a new attempt, and returns its serial number.
+    pub(super) fn insert(&mut self, id: RequestId, mut request: Request) -> u64 {
+        let serial = self.serial();
+        request.serial = serial;
         request.wake = request.deadline;
         let timer = (request.wake, request.serial);
         self.timers.insert(timer, id.clone());
         self.requests.insert(id, request);
+        serial
     }
 
     fn serial(&mut self) -> u64 {
@@ -163,16 +181,24 @@ impl Coordinator {
         request: &Request,
         over: State,
         by: Option<usize>,
+        kind: FailureKind,
         now: Duration,
     ) {
         let State::Over {
-            user, owner, lease, ..
+            user,
+            usage,
+            owner,
+            lease,
         } = over
         else {
             return;
         };
+        if usage != Use::Writing && self.is_restart(kind, user) {
+            // It knows nothing of it any more.
+            return;
+        }
         if by == Some(user.stage) {
-            self.free_slot(id, owner, lease, by);
+            self.free_slot(id, (owner, usage), lease, by);
             return;
         }
         if let Some(lease) = lease {
@@ -202,11 +228,22 @@ impl Coordinator {
         self.requests.insert(id.clone(), over);
     }
 
-    /// Takes a preallocated slot back, or has an allocated one freed by its owner.
-    fn free_slot(&mut self, id: &RequestId, owner: Place, lease: Option<Lease>, by: Option<usize>) {
+    fn is_restart(&self, kind: FailureKind, place: Place) -> bool {
+        let own = self.role(place.stage);
+        matches!(kind, FailureKind::WorkerRestarted { role, worker } if role == own && worker == place.worker)
+    }
+
+    /// Takes a preallocated slot back, or has an allocated one freed by its owner once it was written to.
+    fn free_slot(
+        &mut self,
+        id: &RequestId,
+        (owner, usage): (Place, Use),
+        lease: Option<Lease>,
+        by: Option<usize>,
+    ) {
         if lease.is_some() {
             self.release(lease);
-        } else if by != Some(owner.stage) {
+        } else if usage == Use::Writing && by != Some(owner.stage) {
             self.abort(owner, id.text(), "the request is over");
         }
     }
@@ -239,8 +276,14 @@ impl Coordinator {
             return;
         };
         self.timers.remove(&(request.wake, request.serial));
-        if let State::Over { owner, lease, .. } = request.state {
-            self.free_slot(id, owner, lease, None);
+        if let State::Over {
+            usage,
+            owner,
+            lease,
+            ..
+        } = request.state
+        {
+            self.free_slot(id, (owner, usage), lease, None);
         }
     }
 
@@ -285,10 +328,9 @@ impl Coordinator {
         // Each id in the queue is looked at a bounded number of times on the whole.
         if stage.queue.len() > stage.waiting.saturating_mul(2).saturating_add(16) {
             let requests = &self.requests;
-            stage.queue.retain(|id| {
-                requests
-                    .get(id)
-                    .is_some_and(|request| request.waits_for(index))
+            stage.queue.retain(|(id, serial)| {
+                let request = requests.get(id);
+                request.is_some_and(|request| request.waits_for(index, *serial))
             });
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct Outbox {
     queue: VecDeque<(Place, Content)>,
     spare: Vec<Vec<u8>>,
     /// What [`poll`](Self::poll) lends.
-    work: Arc<Vec<u8>>,
+    work: Option<Arc<Vec<u8>>>,
 }
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Outbox {
         role: impl Fn(usize) -> Role,
     ) -> Option<Outgoing<'b>> {
         // The work of the call before is sent by now.
-        self.work = Arc::default();
+        self.work = None;
         let (to, content) = self.queue.pop_front()?;
         let role = role(to.stage);
         match content {
@@ -74,8 +74,8 @@ impl Outbox {
             Content::Work(id, work) => {
                 buffer.clear();
                 buffer.extend_from_slice(id.text().raw().as_bytes());
-                self.work = work;
-                Some(Outgoing::work(role, to.worker, buffer, &self.work))
+                let work = self.work.insert(work);
+                Some(Outgoing::work(role, to.worker, buffer, work))
             }
         }
     }

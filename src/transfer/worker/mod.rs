@@ -3,8 +3,7 @@
 //! The machines do no I/O, read no clock and have no thread. They are told what came
 //! and what time it is, and asked what to send, what to push, what happened, and when to be
 //! called again. [`Instance`] is a worker of any role; its halves are of use alone: [`Sender`],
-//! which is all of an encoder, and [`Receiver`], which is all of a decoder. How to drive
-//! one is shown at [`Instance`].
+//! which is all of an encoder, and [`Receiver`], which is all of a decoder.
 //!
 //! ```text
 //!  head node                          worker                         local worker   data plane
@@ -20,6 +19,35 @@
 //! ```
 //!
 //! Time is the duration since any fixed start.
+//!
+//! # Driving it
+//!
+//! A driver has a socket for messages of the head node, one to it, a data plane with a region,
+//! and a clock. It waits for whichever comes first, hands it over, and then asks for all that
+//! there is to do:
+//!
+//! ```text
+//! loop {
+//!     wait for: a message, the end of a push, an answer of the local worker,
+//!               but no longer than instance.poll_timeout()
+//!     now = start.elapsed()
+//!     for each message     log errors of instance.handle_frames(&frames, now);
+//!                          Input::Work { job, payload } goes to the local worker
+//!     for each answer      instance.stage(&job, output, &scalars, now), or
+//!                          instance.fail(&job, text, now), or
+//!                          instance.finish(&job, now), then send the output
+//!     instance.handle_timeout(now)
+//!     drive(&mut instance, &mut plane, &mut pushes, now, |frames| result.send(frames))
+//!     while let Some(event) = instance.poll_event() {
+//!         Event::Ready(received) goes to the local worker, which reads
+//!             region.bytes(received.slot()), and drops it
+//!         Event::Over { job, .. }: the local worker lets go of it
+//!     }
+//! }
+//! ```
+//!
+//! The part that is the same in every driver is a function in the example at [`Instance`]. A whole
+//! one, with sockets, shared memory and a thread that computes, is `examples/disaggregated/worker.rs`.
 //!
 //! # A request
 //!
@@ -81,7 +109,7 @@
 //!
 //! | | unknown | Waiting | Allocated | Working, Closing | Ended |
 //! |---|---|---|---|---|---|
-//! | `transfer_alloc` | room: Allocated (ALLOCATED); none: Waiting; larger than the pool: *pool too small (error)* | *duplicate* | fits: ALLOCATED again; else *duplicate* | *duplicate* | as unknown |
+//! | `transfer_alloc` | room: Allocated (ALLOCATED); none: Waiting; larger than the pool has room for beside its preallocated slots: *pool too small (error)* | *duplicate* | fits: ALLOCATED again; else *duplicate* | *duplicate* | as unknown |
 //! | `transfer_ready` | *unexpected (error)* | *unexpected* | Working; other offset: *wrong offset*; tensors not in the slot: *manifest (error)*; somebody writes to it: *busy (error)* | *duplicate* | aborted while allocated: *unexpected (error)*; else *unexpected* |
 //! | `transfer_ready` with `_prealloc_slot_id` | Working; no number: *bad slot id (error)*; none of ours: *slot unknown (error)*; not open: *slot in use (error)*; other offset: *wrong offset (error)*; tensors not in it: *manifest (error)*, it stays open; somebody writes to it: *busy*, error told when it is open again | *unexpected* | as without | *duplicate* | as unknown |
 //! | `transfer_abort` | nothing | error told | freed | error told when no preallocated slot is held | nothing |
@@ -104,7 +132,7 @@
 //! Everywhere: `transfer_register_ack`, unknown types, and `transfer_abort` of unknown requests do
 //! nothing; messages of workers are *not for a worker*; what the role has no half for is *not of
 //! the role*; when [`Settings::with_max_requests`] are under way, a request that would begin is
-//! *full (error)*; an id of more than [`RequestId::MAX_LEN`](super::RequestId::MAX_LEN) bytes is
+//! *full (error)*; while too much that was told is not taken, it is a *backlog (error)*; an id of more than [`RequestId::MAX_LEN`](super::RequestId::MAX_LEN) bytes is
 //! *too long*, and that in silence.
 //!
 //! # After a restart
@@ -123,7 +151,7 @@
 //! A request costs its id, shared by all that know it; an entry in a map and one among the
 //! deadlines; a [`Received`] with the texts of manifest and scalars; an [`Output`] with the
 //! same; and its session's name while it is pushed. Messages are written when asked for, into the
-//! caller's buffer. Everything is bounded by [`Settings::with_max_requests`], and found in
+//! caller's buffer. Everything, also what waits to be sent or told, is bounded by [`Settings::with_max_requests`], and found in
 //! logarithmic time.
 
 mod error;

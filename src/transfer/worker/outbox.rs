@@ -9,6 +9,7 @@ use core::ops::Deref;
 use super::output::Output;
 use super::settings::Site;
 use super::text::Text;
+use crate::convert::to_u64;
 use crate::json::Str;
 use crate::message::{self, CONTROL_MARKER, NO_TENSORS, Scalar};
 use crate::transfer::message::{
@@ -109,7 +110,7 @@ enum Message {
 pub(super) struct Outbox {
     role: Role,
     messages: VecDeque<Message>,
-    /// How many messages may wait before refusals are no longer told.
+    /// How many messages may wait before no request is begun and no refusal told.
     limit: usize,
 }
 
@@ -121,6 +122,15 @@ impl Outbox {
             // A request under way has two messages at a time, at the most.
             limit: max_requests.saturating_mul(4).saturating_add(64),
         }
+    }
+
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether so much waits to be sent that nothing is to be begun, and no refusal told.
+    pub(super) fn is_full(&self) -> bool {
+        self.messages.len() >= self.limit
     }
 
     pub(super) fn register(&mut self, slots: Box<[PreallocatedSlot]>) {
@@ -182,7 +192,7 @@ impl Outbox {
         text: impl Into<Cow<'static, str>>,
         form: Form,
     ) {
-        if self.messages.len() < self.limit {
+        if !self.is_full() {
             self.failed(request.into(), text, form);
         }
     }
@@ -285,9 +295,4 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     let mut text = text.into_owned();
     text.truncate(end);
     Cow::Owned(text)
-}
-
-/// No target has more than 64 bits of address.
-pub(super) fn to_u64(value: usize) -> u64 {
-    u64::try_from(value).unwrap_or(u64::MAX)
 }
