@@ -263,3 +263,32 @@ fn what_is_looked_for_would_be_found() {
         "#![deny(unsafe_code)] // unsafe\nconst A: &str = r#\"unsafe\"#;"
     )));
 }
+
+/// Addresses of peers are numbers: what makes a pointer of one does not occur where they are read.
+#[test]
+fn no_address_of_a_peer_becomes_a_pointer() {
+    let makers = [
+        "*const",
+        "*mut",
+        "NonNull",
+        "provenance",
+        "with_addr",
+        "map_addr",
+        "from_raw",
+        "transmute",
+    ];
+    let mut seen = 0;
+    for (file, code) in sources() {
+        if !["transfer/", "message/", "json/"]
+            .iter()
+            .any(|module| file.starts_with(module))
+        {
+            continue;
+        }
+        seen += 1;
+        for maker in makers {
+            assert!(!code.contains(maker), "{file} has {maker}");
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}

@@ -72,7 +72,6 @@ impl Transfer {
     }
 
     /// Returns the slot that is pushed from.
-    #[must_use]
     pub const fn slot(&self) -> &Slot {
         &self.slot
     }
@@ -97,7 +96,6 @@ impl Transfer {
     }
 
     /// Returns the slot, and does not push.
-    #[must_use]
     pub fn into_slot(self) -> Slot {
         self.slot
     }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use tensorwire::transfer::Role;
 use tensorwire::transfer::coordinator::{Coordinator, Policy, Settings, Topology};
+use tensorwire::transfer::pool::Pool;
+use tensorwire::transfer::worker::{self, Site};
+use tensorwire::transfer::{Instance, RequestId, Role};
 
 use super::script::{head, is_whole, play, workers};
 
@@ -86,6 +88,8 @@ fn a_split_encoder_does_images_only_where_there_are_some() {
         image_encoder staged r1 8 {"b":1}                      |
         prompt_encoder error r2                                | denoiser0 abort r2 another role failed, denoiser0 alloc r1 8 from image_encoder, =failed r2: prompt_encoder error: out of memory
         image_encoder failed r1                                | denoiser0 abort r1 another role failed, =failed r1: image_encoder error: out of memory
+        denoiser allocated r2 0 8                              |
+        denoiser failed r1                                     |
         "#,
     );
     is_whole(&head);
@@ -145,7 +149,10 @@ fn a_cancelled_or_late_request_leaves_the_queue() {
         cancel r3  |
         time 600   | encoder0 abort r1 timed out, encoder0 work r4, =failed r1: not completed within 600 s
         time 610   | encoder0 abort r2 timed out, encoder0 abort r4 timed out, =failed r2: not completed within 600 s, =failed r4: not completed within 600 s
+        encoder staged r1 8 |
         encoder staged r1 8 | !unknown request
+        encoder error r2    |
+        time 1210           |
         "#,
     );
     is_whole(&head);
@@ -161,13 +168,13 @@ fn a_worker_that_registers_anew_loses_its_requests_and_its_old_slots() {
         r#"
         request r1                       | encoder0 work r1
         encoder staged r1 8              | denoiser0 alloc r1 8 from encoder
-        denoiser register 0 n1 0+8 8+8   | =registered 2
+        denoiser register 0 denoiser-session 0+8 8+8 | =registered 2
         denoiser allocated r1 16 8       | encoder0 push r1 8 1016 to denoiser-session
         request r2                       | encoder0 work r2
-        encoder staged r2 8              | encoder0 push r2 8 1000 to n1
+        encoder staged r2 8              | encoder0 push r2 8 1000 to denoiser-session
         encoder pushed r2                | denoiser0 ready r2 0 {"_prealloc_slot_id":50}
         request r3                       | encoder0 work r3
-        denoiser register 0 n1 0+8 8+8   |
+        denoiser register 0 denoiser-session 0+8 8+8 |
         denoiser register 0 n2 0+8       | denoiser0 abort r2 another worker restarted, encoder0 abort r1 another worker restarted, =again 1, =failed r2: denoiser 0 restarted, =failed r1: denoiser 0 restarted
         "#,
     );
@@ -231,16 +238,14 @@ fn a_late_output_of_a_forgotten_request_is_dropped_by_its_worker() {
         &mut head,
         "encoder register 1 encoder-session | =registered 0
          denoiser register 0 denoiser-session | =registered 0
-         request r1 | encoder0 work r1
-         cancel r1 | encoder0 abort r1 cancelled, =failed r1: cancelled
          encoder staged r1 8 | encoder1 abort r1 unknown request, !unknown request
          denoiser allocated r1 0 8 | denoiser0 abort r1 unknown request, !unknown request
          encoder pushed r1 | !unknown request
          denoiser allocated r1 993 8 | denoiser0 abort r1 unknown request, !unknown request
-         request r2 | encoder1 work r2
+         request r2 | encoder0 work r2
          encoder staged r2 8 | denoiser0 alloc r2 8 from encoder
          denoiser allocated r2 993 8 | !slot of 8 bytes at 993 reaches past its pool of 1000 bytes
-         denoiser allocated r2 992 8 | encoder1 push r2 8 1992 to denoiser-session",
+         denoiser allocated r2 992 8 | encoder0 push r2 8 1992 to denoiser-session",
     );
 }
 
@@ -250,11 +255,60 @@ fn a_slot_id_in_the_scalars_of_a_sender_reaches_no_receiver() {
     play(
         &mut head,
         r#"
-        denoiser register 0 n 0+8 | =registered 1
+        denoiser register 0 denoiser-session 0+8 | =registered 1
         request r1 | encoder0 work r1
         encoder staged r1 9 {"_prealloc_slot_id":50,"a":1} | denoiser0 alloc r1 9 from encoder
         denoiser allocated r1 64 16 | encoder0 push r1 9 1064 to denoiser-session
         encoder pushed r1 | denoiser0 ready r1 64 {"a":1}
         "#,
     );
+}
+
+#[test]
+fn a_request_that_is_cancelled_and_comes_again_waits_behind_the_others() {
+    let topology = Topology::new(
+        workers(Role::Encoder, 1, 1),
+        workers(Role::Denoiser, 1, 1),
+        workers(Role::Decoder, 1, 1),
+    );
+    let mut head = Coordinator::new(topology, Settings::new()).unwrap();
+    play(
+        &mut head,
+        "request r1 | encoder0 work r1
+         request r2 |
+         request r3 |
+         request r4 |
+         cancel r3 | =failed r3: cancelled
+         request r3 |
+         encoder error r1 | encoder0 work r2, =failed r1: encoder error: out of memory
+         encoder error r2 | encoder0 work r4, =failed r2: encoder error: out of memory
+         encoder error r4 | encoder0 work r3, =failed r4: encoder error: out of memory
+         encoder error r3 | =failed r3: encoder error: out of memory",
+    );
+    is_whole(&head);
+}
+
+#[test]
+fn what_a_worker_says_of_a_request_before_is_not_taken_for_the_next() {
+    let now = Duration::ZERO;
+    let mut head = head(1, Settings::new());
+    let site = Site::new("e", 0, Pool::new(1 << 20).unwrap(), "encoder0");
+    let mut encoder = Instance::new(Role::Encoder, site, worker::Settings::new()).unwrap();
+    let id = RequestId::from("r1");
+    let mut taken = 0;
+    for _ in 0..3 {
+        taken += usize::from(head.handle_request(&id, b"work".to_vec(), now).is_ok());
+        head.cancel(&id, now);
+    }
+    assert_eq!(taken, 1);
+    let mut buffer = Vec::new();
+    while let Some(outgoing) = head.poll_transmit(&mut buffer) {
+        encoder.handle_frames(&outgoing.frames(), now).unwrap();
+    }
+    while let Some(outgoing) = encoder.poll_transmit(&mut buffer) {
+        let frames = outgoing.frames(&buffer);
+        head.handle_frames(Role::Encoder, &frames, now).unwrap();
+    }
+    is_whole(&head);
+    head.handle_request(&id, b"work".to_vec(), now).unwrap();
 }

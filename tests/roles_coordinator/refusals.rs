@@ -5,8 +5,9 @@ use std::time::Duration;
 use tensorwire::json::{Object, Value};
 use tensorwire::message::{NO_TENSORS, Scalar, encode_to_vec};
 use tensorwire::transfer::coordinator::{ProtocolError, RequestError, Settings};
-use tensorwire::transfer::message::{Location, PreallocatedSlot, Register, Staged};
+use tensorwire::transfer::message::{Location, PreallocatedSlot, Push, Register, Staged};
 use tensorwire::transfer::{Control, RequestId, Role};
+use tensorwire::{Limits, Options};
 
 use super::script::{POOL, POOL_LEN, head, is_whole, play, sent, told};
 
@@ -181,4 +182,137 @@ fn ids_that_no_frame_can_carry_are_refused() {
     let alloc = head.poll_transmit(&mut buffer).unwrap();
     let expected = r#"{"msg_type":"transfer_alloc","request_id":"gr\u00f6\u00dfe 1","data_size":8,"source_role":"encoder"}"#;
     assert_eq!(alloc.frames(), [b"__transfer__", expected.as_bytes()]);
+}
+
+#[test]
+fn no_request_is_named_as_the_marker_of_control_messages() {
+    // To a worker, this work would be a message of ours.
+    let mut head = head(1, Settings::new());
+    let work = Control::from(Push::new("another", "elsewhere", 0, 8)).to_vec();
+    let id = RequestId::from("__transfer__");
+    let refused = head.handle_request(&id, work, Duration::ZERO);
+    assert_eq!(refused, Err(RequestError::Reserved));
+    is_whole(&head);
+    play(
+        &mut head,
+        "request __transfer__1 | encoder0 work __transfer__1",
+    );
+}
+
+#[test]
+fn an_id_leaves_room_for_the_numbers_of_its_attempts() {
+    for (retries, limit) in [(0, 1024), (1, 1013)] {
+        let mut head = head(1, Settings::new().with_retries(retries));
+        let long = "x".repeat(limit + 1);
+        let mut request = |id: &str| head.handle_request(&id.into(), Vec::new(), Duration::ZERO);
+        let too_long = RequestError::IdTooLong {
+            len: limit + 1,
+            limit,
+        };
+        assert_eq!(request(&long), Err(too_long));
+        assert_eq!(request(&long[1..]), Ok(()));
+    }
+}
+
+#[test]
+fn a_receiver_gives_away_its_own_pool_alone() {
+    let mut head = head(2, Settings::new());
+    play(
+        &mut head,
+        "denoiser register 0 n0 | =registered 0
+         denoiser register 1 denoiser-session | =registered 0
+         request r1 | encoder0 work r1
+         request r2 | encoder1 work r2
+         encoder staged r1 8 | denoiser0 alloc r1 8 from encoder
+         denoiser allocated r1 0 8 | !slot in another pool than the denoiser registered
+         encoder staged r2 8 | denoiser1 alloc r2 8 from encoder
+         denoiser allocated r2 0 8 | encoder1 push r2 8 1000 to denoiser-session",
+    );
+}
+
+#[test]
+fn those_that_are_over_and_not_answered_are_bounded_too() {
+    let mut head = head(1, Settings::new().with_max_requests(4));
+    for index in 0..100 {
+        let id = RequestId::from(&*format!("r{index}"));
+        let taken = head.handle_request(&id, b"work".to_vec(), Duration::ZERO);
+        assert_eq!(taken.is_ok(), index < 8, "{index}");
+        assert_eq!(head.cancel(&id, Duration::ZERO), index < 8);
+    }
+    assert_eq!(head.statistics().active, 0);
+    while head.poll_event().is_some() {}
+    sent(&mut head, &mut Vec::new());
+    head.handle_timeout(Duration::from_secs(600));
+    is_whole(&head);
+    play(&mut head, "request r1 | encoder0 work r1");
+}
+
+#[test]
+fn larger_messages_are_read_where_that_is_allowed() {
+    let image = "A".repeat(2 << 20);
+    let scalars = format!(r#"{{"image_path":["{image}"]}}"#);
+    let scalars = Value::parse(scalars.as_bytes()).unwrap();
+    let scalars = scalars.as_object().unwrap();
+    let manifest = Value::parse(b"{}").unwrap().as_object().unwrap();
+    let staged = Staged::new("r1", 8, manifest, Location::new("e", 0, 0), scalars);
+    let frames = [b"__transfer__".to_vec(), Control::from(staged).to_vec()];
+    let larger = Options::new().with_limits(Limits::new().with_metadata_bytes(4 << 20));
+    for (options, is_read) in [(Options::new(), false), (larger, true)] {
+        let mut head = head(1, Settings::new().with_options(options));
+        play(&mut head, "request r1 | encoder0 work r1");
+        let result = head.handle_frames(Role::Encoder, &frames, Duration::ZERO);
+        assert_eq!(result.is_ok(), is_read, "{result:?}");
+    }
+}
+
+/// (tensor message of the encoder, what comes of it)
+const RESULTS: &[(&str, &str)] = &[
+    (
+        r#"{"tensor_descriptors":[{"field_name":"x","shape":[1],"dtype":"int3","list_index":-1}],"scalar_fields":{"request_id":"r1"}}"#,
+        "encoder error: invalid result: ",
+    ),
+    (
+        r#"{"tensor_descriptors":3,"scalar_fields":{"seed":NaN,"request_id":"r1"}}"#,
+        "encoder error: invalid result: ",
+    ),
+    (
+        r#"{"tensor_descriptors":[],"scalar_fields":{"request_id":"r1","error":["a",1]}}"#,
+        "encoder error: [\"a\",1]",
+    ),
+    (
+        r#"{"tensor_descriptors":[],"scalar_fields":{"request_id":"r1","_disagg_error":null,"error":7}}"#,
+        "encoder error: 7",
+    ),
+    (
+        r#"{"tensor_descriptors":[],"scalar_fields":{"request_id":"r1","error":0,"_disagg_error":{}}}"#,
+        "",
+    ),
+    (
+        r#"{"tensor_descriptors":3,"scalar_fields":{"request_id":"r2"}}"#,
+        "",
+    ),
+    (
+        r#"{"tensor_descriptors":3,"scalar_fields":{"request_id":7}}"#,
+        "",
+    ),
+    (r#"{"tensor_descriptors":3,"#, ""),
+];
+
+#[test]
+fn a_result_that_is_none_ends_its_request_as_it_does_with_python() {
+    for (metadata, expected) in RESULTS {
+        let mut head = head(1, Settings::new());
+        play(&mut head, "request r1 | encoder0 work r1");
+        let result = head.handle_frames(Role::Encoder, &[metadata.as_bytes()], Duration::ZERO);
+        let event = head.poll_event().map(|event| told(&event));
+        let event = event.unwrap_or_default();
+        if expected.is_empty() {
+            assert!(result.is_err() && event.is_empty(), "{metadata}");
+        } else {
+            assert!(result.is_ok(), "{metadata}: {result:?}");
+            let expected = format!("=failed r1: {expected}");
+            assert!(event.starts_with(&expected), "{event}");
+            is_whole(&head);
+        }
+    }
 }

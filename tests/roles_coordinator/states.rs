@@ -329,3 +329,71 @@ fn a_decoders_result_has_to_have_something_in_it() {
         is_whole(&head);
     }
 }
+
+/// How a request without a preallocated slot gets to a worker, and what that may answer when the
+/// request is over.
+const ANSWERS: &[(&str, &[&str])] = &[
+    (
+        "request r1",
+        &[
+            "encoder staged r1 8 |",
+            "encoder error r1 |",
+            "encoder abort r1 |",
+            "encoder register 0 e2 | =again 0",
+            "time 600 |",
+        ],
+    ),
+    (
+        "request r1
+         encoder staged r1 8",
+        &[
+            "denoiser allocated r1 0 8 |",
+            "denoiser failed r1 |",
+            "time 600 |",
+        ],
+    ),
+    (
+        "request r1
+         encoder staged r1 8
+         denoiser allocated r1 0 8
+         encoder pushed r1",
+        &["denoiser done r1 8 |", "denoiser failed r1 |", "time 600 |"],
+    ),
+];
+
+#[test]
+fn an_id_is_taken_until_the_worker_has_answered_that_has_the_request() {
+    for (way, answers) in ANSWERS {
+        for answer in *answers {
+            println!("{answer}");
+            let mut head = head(1, Settings::new());
+            prepare(
+                &mut head,
+                &format!("encoder register 0 e1\n{way}\ncancel r1"),
+            );
+            assert_eq!(head.statistics().active, 0);
+            play(
+                &mut head,
+                "request r1 | !a request of this id is under way
+                 decoder reply r1 | !the decoder has no part in the request, which is over",
+            );
+            play(&mut head, answer);
+            is_whole(&head);
+            play(&mut head, "request r1 | encoder0 work r1");
+        }
+    }
+}
+
+#[test]
+fn who_restarts_answers_nothing_of_before() {
+    for (way, register) in [
+        ("request r1", "encoder register 0 e2"),
+        ("request r1\nencoder staged r1 8", "denoiser register 0 n2"),
+    ] {
+        let mut head = head(1, Settings::new());
+        let before = "encoder register 0 e1\ndenoiser register 0 n1";
+        prepare(&mut head, &format!("{before}\n{way}\n{register}"));
+        is_whole(&head);
+        play(&mut head, "request r1 | encoder0 work r1");
+    }
+}

@@ -2,6 +2,7 @@
 #![cfg(feature = "std")]
 
 mod bed;
+mod hostile;
 mod lives;
 mod receiver;
 mod refusals;

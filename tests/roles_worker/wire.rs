@@ -117,7 +117,7 @@ fn a_decoder_without_room_says_so_in_the_form_that_frees_the_senders_place() {
     };
     assert_eq!(
         error,
-        r#"control {"msg_type":"transfer_done","request_id":"r","error":"slot of 1048576 bytes out of a pool of 4096"}"#
+        r#"control {"msg_type":"transfer_done","request_id":"r","error":"slot of 1048576 bytes out of a pool with room for 2048"}"#
     );
 }
 

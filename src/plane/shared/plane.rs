@@ -267,7 +267,7 @@ impl Plane {
         };
         let layout = mapping.layout();
         let offset = piece.offset_in(layout.base(), layout.pool_len())?;
-        let index = writing.enter(&mapping, offset, piece.len());
+        let index = writing.enter(&self.folder, &mapping, offset, piece.len());
         let index = index.map_err(|refused| Error::of_window(refused, len))?;
         // In a pool of this very plane, others may have opened what is not.
         if session == self.session && !self.has_open(number, index, offset, piece.len()) {

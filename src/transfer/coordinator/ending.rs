@@ -66,9 +66,17 @@ impl Coordinator {
             }
         };
         match request.state {
+            // Its answer is still to come, and must not be taken for one to another request.
             State::Allocating { from, to } => {
                 abort(from);
                 abort(to);
+                let over = State::Over {
+                    user: to,
+                    usage: Use::Allocating,
+                    owner: to,
+                    lease: None,
+                };
+                self.settle(id, &request, over, by, kind, now);
             }
             State::Over { .. } | State::Queued { from: None, .. } => {}
             State::Queued {
@@ -85,20 +93,18 @@ impl Coordinator {
                     owner: to,
                     lease,
                 };
-                self.settle(id, &request, over, by, now);
+                self.settle(id, &request, over, by, kind, now);
             }
-            // The receiver has read the slot, or never will.
+            // It may read its slot yet; and, as above, its answer is still to come.
             State::Working { at, lease } => {
                 abort(at);
-                if lease.is_some() {
-                    let over = State::Over {
-                        user: at,
-                        usage: Use::Reading,
-                        owner: at,
-                        lease,
-                    };
-                    self.settle(id, &request, over, by, now);
-                }
+                let over = State::Over {
+                    user: at,
+                    usage: Use::Reading,
+                    owner: at,
+                    lease,
+                };
+                self.settle(id, &request, over, by, kind, now);
             }
         }
         let again = matches!(
@@ -144,20 +150,22 @@ impl Coordinator {
         if let Some(wire) = self.clients.get_mut(&request.client) {
             *wire = id.clone();
         }
+        let serial = self.insert(id.clone(), request);
         if let Some(stage) = self.stages.first_mut() {
-            stage.queue.push_front(id.clone());
+            stage.queue.push_front((id, serial));
             stage.waiting = stage.waiting.saturating_add(1);
         }
-        self.insert(id, request);
     }
 
-    /// Files a new attempt.
-    pub(super) fn insert(&mut self, id: RequestId, mut request: Request) {
-        request.serial = self.serial();
+    /// Files a new attempt, and returns its serial number.
+    pub(super) fn insert(&mut self, id: RequestId, mut request: Request) -> u64 {
+        let serial = self.serial();
+        request.serial = serial;
         request.wake = request.deadline;
         let timer = (request.wake, request.serial);
         self.timers.insert(timer, id.clone());
         self.requests.insert(id, request);
+        serial
     }
 
     fn serial(&mut self) -> u64 {
@@ -173,16 +181,24 @@ impl Coordinator {
         request: &Request,
         over: State,
         by: Option<usize>,
+        kind: FailureKind,
         now: Duration,
     ) {
         let State::Over {
-            user, owner, lease, ..
+            user,
+            usage,
+            owner,
+            lease,
         } = over
         else {
             return;
         };
+        if usage != Use::Writing && self.is_restart(kind, user) {
+            // It knows nothing of it any more.
+            return;
+        }
         if by == Some(user.stage) {
-            self.free_slot(id, owner, lease, by);
+            self.free_slot(id, (owner, usage), lease, by);
             return;
         }
         if let Some(lease) = lease {
@@ -212,11 +228,22 @@ impl Coordinator {
         self.requests.insert(id.clone(), over);
     }
 
-    /// Takes a preallocated slot back, or has an allocated one freed by its owner.
-    fn free_slot(&mut self, id: &RequestId, owner: Place, lease: Option<Lease>, by: Option<usize>) {
+    fn is_restart(&self, kind: FailureKind, place: Place) -> bool {
+        let own = self.role(place.stage);
+        matches!(kind, FailureKind::WorkerRestarted { role, worker } if role == own && worker == place.worker)
+    }
+
+    /// Takes a preallocated slot back, or has an allocated one freed by its owner once it was written to.
+    fn free_slot(
+        &mut self,
+        id: &RequestId,
+        (owner, usage): (Place, Use),
+        lease: Option<Lease>,
+        by: Option<usize>,
+    ) {
         if lease.is_some() {
             self.release(lease);
-        } else if by != Some(owner.stage) {
+        } else if usage == Use::Writing && by != Some(owner.stage) {
             self.abort(owner, id.text(), "the request is over");
         }
     }
@@ -249,8 +276,14 @@ impl Coordinator {
             return;
         };
         self.timers.remove(&(request.wake, request.serial));
-        if let State::Over { owner, lease, .. } = request.state {
-            self.free_slot(id, owner, lease, None);
+        if let State::Over {
+            usage,
+            owner,
+            lease,
+            ..
+        } = request.state
+        {
+            self.free_slot(id, (owner, usage), lease, None);
         }
     }
 
@@ -295,10 +328,9 @@ impl Coordinator {
         // Each id in the queue is looked at a bounded number of times on the whole.
         if stage.queue.len() > stage.waiting.saturating_mul(2).saturating_add(16) {
             let requests = &self.requests;
-            stage.queue.retain(|id| {
-                requests
-                    .get(id)
-                    .is_some_and(|request| request.waits_for(index))
+            stage.queue.retain(|(id, serial)| {
+                let request = requests.get(id);
+                request.is_some_and(|request| request.waits_for(index, *serial))
             });
         }
     }

@@ -13,7 +13,7 @@ use crate::transfer::Role;
 pub enum Step {
     /// A receiver was asked for a slot.
     Allocating,
-    /// It is over; its preallocated slot may still be written to or read from.
+    /// It is over; a worker may still use its slot, or answer.
     Over,
     /// The sender was told where to.
     Pushing,
@@ -81,6 +81,11 @@ pub enum ProtocolError {
         role: Role,
         /// How far the request is.
         step: Step,
+    },
+    /// A receiver made a slot in another pool than it registered.
+    OtherPool {
+        /// Its role.
+        role: Role,
     },
     /// A slot reaches past the end of its pool.
     OutOfPool {
@@ -172,6 +177,9 @@ impl fmt::Display for ProtocolError {
             Self::NotInvolved { role, step } => {
                 write!(f, "the {role} has no part in the request, which is {step}")
             }
+            Self::OtherPool { role } => {
+                write!(f, "slot in another pool than the {role} registered")
+            }
             Self::OutOfPool {
                 offset,
                 len,
@@ -217,7 +225,7 @@ impl Error for ProtocolError {}
 pub enum RequestError {
     /// Another request of this id is under way, or is not yet wholly over.
     Duplicate,
-    /// As many requests as are taken are under way.
+    /// As many requests as are taken are under way, or not yet wholly over.
     Full {
         /// Their number.
         limit: usize,
@@ -231,6 +239,8 @@ pub enum RequestError {
     },
     /// The id is empty, or no text: it holds a lone surrogate, which no frame can carry.
     NoText,
+    /// The id is the marker of control messages: a worker would take the work for one of ours.
+    Reserved,
 }
 
 impl fmt::Display for RequestError {
@@ -242,6 +252,7 @@ impl fmt::Display for RequestError {
                 write!(f, "id of {len} bytes where {limit} are the most")
             }
             Self::NoText => f.write_str("the id is empty or no text"),
+            Self::Reserved => f.write_str("the id is the marker of control messages"),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Coordinator {
                 let Some(worker) = stage.places.choose() else {
                     break;
                 };
-                let Some(id) = stage.queue.pop_front() else {
+                let Some((id, _)) = stage.queue.pop_front() else {
                     break;
                 };
                 stage.waiting = stage.waiting.saturating_sub(1);
@@ -78,12 +78,9 @@ impl Coordinator {
         let Some(stage) = self.stages.get_mut(index) else {
             return false;
         };
-        while let Some(id) = stage.queue.front() {
-            if self
-                .requests
-                .get(id)
-                .is_some_and(|request| request.waits_for(index))
-            {
+        while let Some((id, serial)) = stage.queue.front() {
+            let request = self.requests.get(id);
+            if request.is_some_and(|request| request.waits_for(index, *serial)) {
                 return true;
             }
             stage.queue.pop_front();
@@ -187,7 +184,7 @@ impl Coordinator {
             stage: next,
             from: Some(at),
         };
-        following.queue.push_back(id);
+        following.queue.push_back((id, request.serial));
         following.waiting = following.waiting.saturating_add(1);
         // The worker has its output, and so has read its slot.
         self.release(lease);
@@ -203,19 +200,21 @@ impl Coordinator {
             self.drop_stray(stage, location.session_id, message.request_id);
             return Err(ProtocolError::RequestUnknown);
         };
-        let State::Allocating { from, to } = request.state else {
-            return Err(request.misplaced(stage, role));
+        let (from, to) = match request.state {
+            State::Allocating { from, to } if to.stage == stage => (from, to),
+            State::Over { .. } => return self.over(message.request_id, stage, Use::Allocating),
+            _ => return Err(request.misplaced(stage, role)),
         };
-        if to.stage != stage {
-            return Err(request.misplaced(stage, role));
-        }
         let registration = self.stages.get(stage);
         let registration = registration.and_then(|stage| stage.registration(to.worker));
-        let pool = registration.filter(|known| {
-            known.session_id == location.session_id && known.pool_ptr == location.pool_ptr
-        });
+        // Otherwise one worker could have another's pool written to.
+        if registration.is_some_and(|known| {
+            known.session_id != location.session_id || known.pool_ptr != location.pool_ptr
+        }) {
+            return Err(ProtocolError::OtherPool { role });
+        }
         let (offset, len) = (location.slot_offset, message.slot_size);
-        let pool_len = pool.map(|pool| pool.pool_size);
+        let pool_len = registration.map(|known| known.pool_size);
         let addr = slots::check_place(location.pool_ptr, offset, len, pool_len)?;
         let needed = request.output.data_size;
         if len < needed {
@@ -372,8 +371,10 @@ impl Coordinator {
 }
 
 impl Request {
-    pub(super) fn waits_for(&self, index: usize) -> bool {
-        matches!(self.state, State::Queued { stage, .. } if stage == index)
+    /// Tells whether it is this attempt, and in the queue of this stage.
+    pub(super) fn waits_for(&self, index: usize, serial: u64) -> bool {
+        let waits = matches!(self.state, State::Queued { stage, .. } if stage == index);
+        waits && self.serial == serial
     }
 
     /// What is said of a message that has no place now.

@@ -6,9 +6,10 @@ use core::time::Duration;
 
 use super::Coordinator;
 use super::error::ProtocolError;
+use super::request::is_true;
 use crate::error::DecodeError;
-use crate::json::{Object, Str};
-use crate::message::{MessageKind, Options, classify};
+use crate::json::{Object, Str, Value};
+use crate::message::{MessageKind, classify};
 use crate::transfer::message::Control;
 use crate::transfer::{RequestId, Role};
 
@@ -57,7 +58,8 @@ impl Coordinator {
     /// A tensor message is a [reply](Self::handle_reply) to the request that its
     /// scalars name; its error is `_disagg_error`, or else `error`. A decoder's
     /// that has neither the tensor `output` nor the tensor `audio` is an error
-    /// too, as it is to the Python head node.
+    /// too, as it is to the Python head node. So is a tensor message that cannot be decoded, if it can
+    /// be told which request it is of: no other answer will come.
     ///
     /// # Errors
     ///
@@ -70,8 +72,7 @@ impl Coordinator {
     ) -> Result<(), InputError> {
         match classify(frames) {
             MessageKind::Control { payload } => {
-                let options = Options::new();
-                let control = Control::decode_with(payload, &options)?;
+                let control = Control::decode_with(payload, &self.settings.options)?;
                 Ok(self.handle_control(role, &control, now)?)
             }
             MessageKind::Tensors => {
@@ -84,13 +85,30 @@ impl Coordinator {
                         let empty = !has("output") && !has("audio");
                         self.tensors(role, message.scalars(), empty, now)
                     }
-                    Err(error) => Err(error.into()),
+                    Err(error) => self.invalid(role, frames, error, now),
                 };
                 self.decoder = decoder;
                 result
             }
             _ => Err(InputError::NoMessage),
         }
+    }
+
+    /// A tensor message that cannot be decoded fails its request, if that can be read.
+    fn invalid<F: AsRef<[u8]>>(
+        &mut self,
+        role: Role,
+        frames: &[F],
+        error: DecodeError,
+        now: Duration,
+    ) -> Result<(), InputError> {
+        let limit = self.settings.options.limits().metadata_bytes();
+        let metadata = frames.first().map(AsRef::as_ref);
+        let metadata = metadata.filter(|metadata| metadata.len() <= limit);
+        let request_id = metadata.and_then(request_id).ok_or(error)?;
+        let text = alloc::format!("invalid result: {error}");
+        let failed = self.reply(role, request_id, Some(Str::from(&*text)), now);
+        failed.map_err(|_| InputError::Decode(error))
     }
 
     fn tensors(
@@ -103,9 +121,12 @@ impl Coordinator {
         let text = |key| scalars.get(key).and_then(|value| value.as_str().ok());
         let request_id = text("request_id").filter(|id| !id.raw().is_empty());
         let request_id = request_id.ok_or(InputError::NoRequest)?;
-        let given = |text: &Str<'_>| !text.raw().is_empty();
-        let error = text("_disagg_error").filter(given);
-        let mut error = error.or_else(|| text("error").filter(given));
+        // What Python takes for true is an error, be it text or not.
+        let given = |key| {
+            let value = scalars.get(key).filter(|value| is_true(*value))?;
+            Some(value.as_str().unwrap_or_else(|_| value.raw().into()))
+        };
+        let mut error = given("_disagg_error").or_else(|| given("error"));
         if role.is_last() && empty && error.is_none() {
             error = Some("Decoder returned no output".into());
         }
@@ -144,4 +165,12 @@ impl Coordinator {
         self.dispatch(now);
         Ok(())
     }
+}
+
+/// The request that the metadata of a tensor message names, whatever else is wrong with it.
+fn request_id(metadata: &[u8]) -> Option<Str<'_>> {
+    let metadata = Value::parse(metadata).ok()?.as_object().ok()?;
+    let scalars = metadata.get("scalar_fields")?.as_object().ok()?;
+    let id = scalars.get("request_id")?.as_str().ok()?;
+    (!id.raw().is_empty()).then_some(id)
 }

@@ -51,7 +51,7 @@
 //!      |            transfer_allocated of to: PUSH
 //!      |
 //!      +--- any of these: a worker restarted, or the attempt took too long
-//!           any of these: failed, cancelled, timed out ----> Over, if a slot of it may be in use
+//!           any of these: failed, cancelled, timed out ----> Over, if a worker is still to answer
 //! ```
 //!
 //! A worker's place is taken from when it is chosen until its output is with the
@@ -66,12 +66,12 @@
 //!
 //! | | Queued | Working | Allocating | Pushing | Over | unknown |
 //! |---|---|---|---|---|---|---|
-//! | `transfer_staged`, `transfer_done` staged | of `from`: unexpected | of `at`: queued for the next role | unexpected | unexpected | of the reader: its slot is free | request unknown; the worker is told to drop it |
-//! | `transfer_allocated` | unexpected | unexpected | of `to`: PUSH; too small, wrapping, out of its pool: an error | unexpected | unexpected | as above |
-//! | `transfer_pushed` | unexpected | unexpected | unexpected | of `from`: READY | of the writer: its slot is free | request unknown |
-//! | `transfer_done`, finished | unexpected | of a decoder: finished; of another: failed | unexpected | unexpected | of the reader: its slot is free | request unknown |
-//! | a decoder's tensor message without error | unexpected | finished | unexpected | unexpected | of the reader: its slot is free | request unknown |
-//! | an error, `transfer_abort` | of `from`: failed | of `at`: failed | of either: failed | of either: failed | of the user: its slot is free | request unknown |
+//! | `transfer_staged`, `transfer_done` staged | of `from`: unexpected | of `at`: queued for the next role | unexpected | unexpected | of the reader: it is free | request unknown; the worker is told to drop it |
+//! | `transfer_allocated` | unexpected | unexpected | of `to`: PUSH; too small, wrapping, out of its pool, in another pool than it registered: an error | unexpected | of the allocator: it is free | as above |
+//! | `transfer_pushed` | unexpected | unexpected | unexpected | of `from`: READY | of the writer: it is free | request unknown |
+//! | `transfer_done`, finished | unexpected | of a decoder: finished; of another: failed | unexpected | unexpected | of the reader: it is free | request unknown |
+//! | a decoder's tensor message without error | unexpected | finished | unexpected | unexpected | of the reader: it is free | request unknown |
+//! | an error, `transfer_abort` | of `from`: failed | of `at`: failed | of either: failed | of either: failed | of the user: it is free | request unknown |
 //! | `transfer_register` | the same again: nothing. Another: the requests of the worker end or are retried | | | | its slot is forgotten | |
 //! | `transfer_alloc`, `_push`, `_ready`, `_register_ack`, unknown types | an error | | | | | |
 //!
@@ -95,7 +95,9 @@
 //! When a request ends early, its slot may still be written to, or read. Then it
 //! stays out until the writer says that it pushed or failed, or the reader that it
 //! is through, or the receiver registers anew, or
-//! [`Settings::with_quarantine`] is over. So long the id of the request is taken.
+//! [`Settings::with_quarantine`] is over. So long the id of the request is taken, and so it
+//! is, slot or not, while a worker is to answer to work or ALLOC: its answer would be taken for one to the
+//! next request of that id.
 //! A slot that was allocated is treated alike: its receiver is told to free it
 //! when nobody can write to it any more, as it may give the place to another.
 //!
@@ -146,7 +148,7 @@ pub use policy::Policy;
 pub use settings::{Settings, Topology, TopologyError, Workers};
 pub use statistics::{RoleStatistics, Statistics};
 
-use crate::message::Decoder;
+use crate::message::{CONTROL_MARKER, Decoder};
 use crate::transfer::message::Control;
 use crate::transfer::{RequestId, Role};
 use outbox::Outbox;
@@ -223,7 +225,7 @@ impl Coordinator {
             outbox: Outbox::default(),
             spare: Vec::new(),
             events: VecDeque::new(),
-            decoder: Decoder::new(),
+            decoder: Decoder::with_options(settings.options),
             serial: 0,
             totals: Statistics::default(),
         })
@@ -248,7 +250,10 @@ impl Coordinator {
         if len == 0 || text.as_plain().is_none() {
             return Err(RequestError::NoText);
         }
-        let limit = RequestId::MAX_LEN;
+        if text.raw().as_bytes() == CONTROL_MARKER {
+            return Err(RequestError::Reserved);
+        }
+        let limit = self.settings.max_id_len();
         if len > limit {
             return Err(RequestError::IdTooLong { len, limit });
         }
@@ -256,14 +261,12 @@ impl Coordinator {
             return Err(RequestError::Duplicate);
         }
         let limit = self.settings.max_requests;
-        if self.clients.len() >= limit {
+        // What is over and waited for is not of a client's any more, but costs the same.
+        let is_full = self.clients.len() >= limit;
+        if is_full || self.requests.len() >= limit.saturating_mul(2) {
             return Err(RequestError::Full { limit });
         }
         self.clients.insert(request.clone(), request.clone());
-        if let Some(first) = self.stages.first_mut() {
-            first.queue.push_back(request.clone());
-            first.waiting = first.waiting.saturating_add(1);
-        }
         let attempt = Request {
             client: request.clone(),
             attempt: 0,
@@ -277,7 +280,11 @@ impl Coordinator {
                 from: None,
             },
         };
-        self.insert(request.clone(), attempt);
+        let serial = self.insert(request.clone(), attempt);
+        if let Some(first) = self.stages.first_mut() {
+            first.queue.push_back((request.clone(), serial));
+            first.waiting = first.waiting.saturating_add(1);
+        }
         self.dispatch(now);
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(super) enum State {
     /// `to` was asked for a slot for the output of `from`.
     Allocating { from: Place, to: Place },
     /// It is over. Once `user` is through with the slot it comes back if it is preallocated;
-    /// if it was allocated, its `owner` is told to free it.
+    /// if it was allocated and written to, its `owner` is told to free it.
     Over {
         user: Place,
         usage: Use,
@@ -54,9 +54,12 @@ pub(super) enum State {
     Working { at: Place, lease: Option<Lease> },
 }
 
-/// What the last one that has a slot does with it.
+/// What the last one that has a part in a request does with its slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Use {
+    /// Makes one.
+    Allocating,
+    /// Reads it, if it has one, and works.
     Reading,
     Writing,
 }

@@ -7,7 +7,8 @@ use core::fmt;
 use core::time::Duration;
 
 use super::policy::Policy;
-use crate::transfer::Role;
+use crate::message::Options;
+use crate::transfer::{RequestId, Role};
 
 /// The workers of one role, each by the endpoint at which it takes work.
 ///
@@ -143,6 +144,7 @@ pub struct Settings {
     pub(super) quarantine: Duration,
     pub(super) max_requests: usize,
     pub(super) max_slots: usize,
+    pub(super) options: Options,
 }
 
 impl Settings {
@@ -157,6 +159,7 @@ impl Settings {
             quarantine: Duration::from_secs(600),
             max_requests: 65_536,
             max_slots: 1024,
+            options: Options::new(),
         }
     }
 
@@ -208,6 +211,9 @@ impl Settings {
     }
 
     /// Sets how many requests may be under way and queued together: 65536 by default.
+    ///
+    /// Those that ended early, and that a worker has not yet answered, count where they are as
+    /// many again.
     #[must_use]
     pub const fn with_max_requests(mut self, requests: usize) -> Self {
         self.max_requests = requests;
@@ -221,6 +227,27 @@ impl Settings {
     pub const fn with_max_slots(mut self, slots: usize) -> Self {
         self.max_slots = slots;
         self
+    }
+
+    /// Sets how messages are read: the caps, and strict JSON.
+    ///
+    /// A message over the 1 MiB that [`Limits`](crate::Limits) allow by default is
+    /// refused, and its request waits for its timeout. Python's prompt encoders write reference
+    /// images into the scalars, as base64, and so do those behind them: with a
+    /// split encoder allow as much as the images of a request take, and let the workers do so too.
+    #[must_use]
+    pub const fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The longest id of a client's request, in bytes.
+    pub(super) const fn max_id_len(&self) -> usize {
+        if self.retries == 0 {
+            return RequestId::MAX_LEN;
+        }
+        // Another attempt has its number behind it, `~4294967295` at the most.
+        RequestId::MAX_LEN.saturating_sub(11)
     }
 }
 

@@ -19,8 +19,8 @@ pub(super) struct Stage {
     index: usize,
     endpoints: Vec<String>,
     pub(super) places: Places,
-    /// Also holds ids whose requests wait no longer: they are skipped.
-    pub(super) queue: VecDeque<RequestId>,
+    /// Attempts by id and serial number, also some that wait no longer: they are skipped.
+    pub(super) queue: VecDeque<(RequestId, u64)>,
     /// How many in the queue really wait.
     pub(super) waiting: usize,
     peers: Vec<Peer>,

@@ -54,6 +54,11 @@ impl fmt::Display for Step {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ProtocolError {
+    /// So many messages to the head node, or events, wait to be taken that nothing is begun.
+    Backlog {
+        /// Their number.
+        limit: usize,
+    },
     /// A `_prealloc_slot_id` is no integer from 0 to 2<sup>64</sup> - 1.
     BadSlotId,
     /// A slot is said to be filled, and somebody writes to it.
@@ -91,11 +96,11 @@ pub enum ProtocolError {
         /// The role.
         role: Role,
     },
-    /// A slot larger than the pool is asked for.
+    /// A slot is asked for that is larger than any the pool can have beside the preallocated ones.
     PoolTooSmall {
         /// Bytes that the slot has to hold.
         needed: u64,
-        /// Length of the pool in bytes.
+        /// The most that a slot can hold.
         pool: usize,
     },
     /// A preallocated slot is said to be filled which is being read or closed.
@@ -132,6 +137,9 @@ pub enum ProtocolError {
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Backlog { limit } => {
+                write!(f, "{limit} messages or events wait to be taken")
+            }
             Self::BadSlotId => f.write_str("_prealloc_slot_id is no number of a slot"),
             Self::Busy { slot_offset } => {
                 write!(f, "a write into the slot at {slot_offset} is under way")
@@ -149,7 +157,10 @@ impl fmt::Display for ProtocolError {
             Self::NotForWorker => f.write_str("a message to the head node, not from it"),
             Self::NotOfRole { role } => write!(f, "no message for role {role}"),
             Self::PoolTooSmall { needed, pool } => {
-                write!(f, "slot of {needed} bytes out of a pool of {pool}")
+                write!(
+                    f,
+                    "slot of {needed} bytes out of a pool with room for {pool}"
+                )
             }
             Self::SlotInUse { slot_id } => {
                 write!(f, "preallocated slot {slot_id} is in use")

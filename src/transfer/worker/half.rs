@@ -63,6 +63,18 @@ impl<S, P> Half<S, P> {
         self.now.checked_add(timeout)
     }
 
+    /// Says whether another request could begin.
+    ///
+    /// What a request tells before it is over is bounded; so, with this, is all that waits to be told.
+    pub(super) fn admit(&self, id: Str<'_>) -> Result<(), ProtocolError> {
+        self.requests.admit(id)?;
+        let limit = self.outbox.limit();
+        if self.outbox.is_full() || self.events.len() >= limit {
+            return Err(ProtocolError::Backlog { limit });
+        }
+        Ok(())
+    }
+
     /// How the role tells of an error once it has the input of a request.
     pub(super) const fn form(&self) -> Form {
         match self.role {

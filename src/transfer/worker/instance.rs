@@ -170,6 +170,11 @@ impl Instance {
     /// As the tables of the [module's docs](super) say; then no other request has changed.
     pub fn handle(&mut self, message: &Control<'_>, now: Duration) -> Result<(), ProtocolError> {
         let role = self.role;
+        if let Some(receiver) = &mut self.receiver {
+            receiver.advance(now);
+        }
+        // An output whose received slot is back is the sender's before anything is looked up.
+        self.pass_on();
         let handled = match message {
             Control::Alloc(Alloc { request_id, .. }) | Control::Ready(Ready { request_id, .. }) => {
                 let sender = self.sender.as_ref();

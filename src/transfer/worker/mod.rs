@@ -109,7 +109,7 @@
 //!
 //! | | unknown | Waiting | Allocated | Working, Closing | Ended |
 //! |---|---|---|---|---|---|
-//! | `transfer_alloc` | room: Allocated (ALLOCATED); none: Waiting; larger than the pool: *pool too small (error)* | *duplicate* | fits: ALLOCATED again; else *duplicate* | *duplicate* | as unknown |
+//! | `transfer_alloc` | room: Allocated (ALLOCATED); none: Waiting; larger than the pool has room for beside its preallocated slots: *pool too small (error)* | *duplicate* | fits: ALLOCATED again; else *duplicate* | *duplicate* | as unknown |
 //! | `transfer_ready` | *unexpected (error)* | *unexpected* | Working; other offset: *wrong offset*; tensors not in the slot: *manifest (error)*; somebody writes to it: *busy (error)* | *duplicate* | aborted while allocated: *unexpected (error)*; else *unexpected* |
 //! | `transfer_ready` with `_prealloc_slot_id` | Working; no number: *bad slot id (error)*; none of ours: *slot unknown (error)*; not open: *slot in use (error)*; other offset: *wrong offset (error)*; tensors not in it: *manifest (error)*, it stays open; somebody writes to it: *busy*, error told when it is open again | *unexpected* | as without | *duplicate* | as unknown |
 //! | `transfer_abort` | nothing | error told | freed | error told when no preallocated slot is held | nothing |
@@ -132,7 +132,7 @@
 //! Everywhere: `transfer_register_ack`, unknown types, and `transfer_abort` of unknown requests do
 //! nothing; messages of workers are *not for a worker*; what the role has no half for is *not of
 //! the role*; when [`Settings::with_max_requests`] are under way, a request that would begin is
-//! *full (error)*; an id of more than [`RequestId::MAX_LEN`](super::RequestId::MAX_LEN) bytes is
+//! *full (error)*; while too much that was told is not taken, it is a *backlog (error)*; an id of more than [`RequestId::MAX_LEN`](super::RequestId::MAX_LEN) bytes is
 //! *too long*, and that in silence.
 //!
 //! # After a restart
@@ -151,7 +151,7 @@
 //! A request costs its id, shared by all that know it; an entry in a map and one among the
 //! deadlines; a [`Received`] with the texts of manifest and scalars; an [`Output`] with the
 //! same; and its session's name while it is pushed. Messages are written when asked for, into the
-//! caller's buffer. Everything is bounded by [`Settings::with_max_requests`], and found in
+//! caller's buffer. Everything, also what waits to be sent or told, is bounded by [`Settings::with_max_requests`], and found in
 //! logarithmic time.
 
 mod error;

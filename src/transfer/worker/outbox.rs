@@ -110,7 +110,7 @@ enum Message {
 pub(super) struct Outbox {
     role: Role,
     messages: VecDeque<Message>,
-    /// How many messages may wait before refusals are no longer told.
+    /// How many messages may wait before no request is begun and no refusal told.
     limit: usize,
 }
 
@@ -122,6 +122,15 @@ impl Outbox {
             // A request under way has two messages at a time, at the most.
             limit: max_requests.saturating_mul(4).saturating_add(64),
         }
+    }
+
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether so much waits to be sent that nothing is to be begun, and no refusal told.
+    pub(super) fn is_full(&self) -> bool {
+        self.messages.len() >= self.limit
     }
 
     pub(super) fn register(&mut self, slots: Box<[PreallocatedSlot]>) {
@@ -183,7 +192,7 @@ impl Outbox {
         text: impl Into<Cow<'static, str>>,
         form: Form,
     ) {
-        if self.messages.len() < self.limit {
+        if !self.is_full() {
             self.failed(request.into(), text, form);
         }
     }

@@ -9,7 +9,7 @@ use super::settings::{Settings, Site};
 use crate::convert::to_u64;
 use crate::transfer::RequestId;
 use crate::transfer::message::PreallocatedSlot;
-use crate::transfer::pool::{Landing, PoolError, Slot};
+use crate::transfer::pool::{Landing, Pool, PoolError, Slot};
 
 /// The preallocated slots of a receiver, and who has them.
 ///
@@ -19,6 +19,10 @@ use crate::transfer::pool::{Landing, PoolError, Slot};
 pub(super) struct Preallocated {
     first: u64,
     slots: Vec<Place>,
+    /// The longest slot that the pool can have beside these.
+    room: usize,
+    /// How many are [`Draining`](State::Draining).
+    draining: usize,
 }
 
 #[derive(Debug)]
@@ -56,7 +60,18 @@ impl Preallocated {
         }
         // 48 bits, so that every reader of JSON takes the number for an integer.
         let first = u64::from(hash(site)) << 16;
-        Ok(Self { first, slots })
+        let room = longest(site.pool(), &slots);
+        let draining = 0;
+        Ok(Self {
+            first,
+            slots,
+            room,
+            draining,
+        })
+    }
+
+    pub(super) const fn room(&self) -> usize {
+        self.room
     }
 
     /// What the registration says of them.
@@ -113,6 +128,7 @@ impl Preallocated {
                     request: request(),
                     deadline,
                 };
+                self.draining = self.draining.saturating_add(1);
                 None
             }
         }
@@ -127,13 +143,17 @@ impl Preallocated {
 
     /// A request that failed as its slot drained, which is done now.
     pub(super) fn poll_drained(&mut self, now: Duration) -> Option<RequestId> {
-        self.slots.iter_mut().find_map(|place| place.drain(now))
+        if !self.is_draining() {
+            return None;
+        }
+        let request = self.slots.iter_mut().find_map(|place| place.drain(now))?;
+        self.draining = self.draining.saturating_sub(1);
+        Some(request)
     }
 
     /// Whether a slot has to be asked after.
-    pub(super) fn is_draining(&self) -> bool {
-        let mut slots = self.slots.iter();
-        slots.any(|place| matches!(place.state, State::Draining { .. }))
+    pub(super) const fn is_draining(&self) -> bool {
+        self.draining > 0
     }
 }
 
@@ -166,6 +186,35 @@ impl Place {
         }
         Some(request)
     }
+}
+
+/// The length of the longest block of a pool in which none of `slots` lies.
+fn longest(pool: &Pool, slots: &[Place]) -> usize {
+    let taken = |place: &Place| match &place.state {
+        State::Open(landing) => (landing.offset(), landing.len()),
+        _ => (place.offset, 0),
+    };
+    let mut len = pool.len();
+    while len >= pool.min_block() {
+        let order = len.trailing_zeros();
+        let blocks = |bytes: usize| bytes.checked_shr(order).unwrap_or(0);
+        // One block each for those that are shorter, and several for those that are longer.
+        let mut hit: usize = 0;
+        let mut short = Vec::new();
+        for (offset, taken) in slots.iter().map(taken) {
+            match blocks(taken) {
+                0 => short.push(blocks(offset)),
+                several => hit = hit.saturating_add(several),
+            }
+        }
+        short.sort_unstable();
+        short.dedup();
+        if hit.saturating_add(short.len()) < blocks(pool.len()) {
+            return len;
+        }
+        len >>= 1;
+    }
+    0
 }
 
 /// FNV-1a, which is the same in each build.

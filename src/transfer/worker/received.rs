@@ -60,7 +60,6 @@ impl Received {
     }
 
     /// Returns the slot: its bytes are with the region of the data plane.
-    #[must_use]
     pub fn slot(&self) -> &Slot {
         &self.slot
     }

@@ -21,9 +21,11 @@ impl Receiver {
         let id = alloc.request_id;
         let step = match self.half.requests.get(&id) {
             Some(State::Allocated { landing }) if to_u64(landing.len()) >= alloc.data_size => {
-                // The same answer again: the first may be lost.
+                // The same answer again: the first may be lost, unless it is not even sent.
                 let (offset, len) = (landing.offset(), landing.len());
-                self.half.outbox.allocated(id.into(), offset, len);
+                if !self.half.outbox.is_full() {
+                    self.half.outbox.allocated(id.into(), offset, len);
+                }
                 return Ok(());
             }
             Some(state) => Some(state.step()),
@@ -33,10 +35,11 @@ impl Receiver {
             return Err(ProtocolError::Duplicate { step });
         }
         let needed = alloc.data_size;
-        let pool = self.half.site.pool().len();
+        // What never fits would keep all from it that come after.
+        let pool = self.preallocated.room();
         let fits = usize::try_from(needed).ok().filter(|&len| len <= pool);
         let too_small = ProtocolError::PoolTooSmall { needed, pool };
-        let admitted = self.half.requests.admit(id);
+        let admitted = self.half.admit(id);
         let len = admitted.and_then(|()| fits.ok_or(too_small));
         // No tensors at all are put into the smallest slot.
         let len = len
@@ -121,7 +124,7 @@ impl Receiver {
             Err(error) => Err(error),
         };
         let place = slot_id.and_then(|slot_id| {
-            self.half.requests.admit(id)?;
+            self.half.admit(id)?;
             let (index, len) = self.preallocated.find(slot_id, ready.slot_offset)?;
             self.check(ready.manifest, len)?;
             Ok(index)

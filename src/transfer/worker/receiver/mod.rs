@@ -213,7 +213,8 @@ impl Receiver {
         self.len() == 0
     }
 
-    fn advance(&mut self, now: Duration) {
+    /// Takes back what is free by now.
+    pub(super) fn advance(&mut self, now: Duration) {
         self.half.advance(now);
         self.settle();
     }

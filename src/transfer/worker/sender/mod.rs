@@ -173,7 +173,7 @@ impl Sender {
             let step = self.step(id);
             return Err(ProtocolError::Duplicate { step });
         }
-        if let Err(error) = self.half.requests.admit(id) {
+        if let Err(error) = self.half.admit(id) {
             let form = self.half.form();
             return Err(self.half.refuse(id, error, form));
         }
