@@ -249,7 +249,7 @@ fn a_sweep_spares_the_living_and_the_files_of_others() {
                     let address = theirs.base();
                     let pushed = push(&mut plane, &region, (seed, 8), peer.session_id(), address);
                     assert_eq!(pushed, Ok(8), "round {round}");
-                    landing.close().unwrap();
+                    drop(landing.close().unwrap());
                 }
             });
         }
