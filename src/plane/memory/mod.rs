@@ -90,7 +90,7 @@ impl Hub {
     /// # Errors
     ///
     /// [`NameTaken`] if a plane of that name is there.
-    pub fn join(&self, name: &str) -> Result<MemoryPlane, NameTaken> {
+    pub fn join(&self, name: &str) -> Result<Plane, NameTaken> {
         let mut sessions = self.lock();
         if sessions
             .get(name)
@@ -104,7 +104,7 @@ impl Hub {
         });
         sessions.insert(name.to_owned(), Arc::downgrade(&session));
         drop(sessions);
-        Ok(MemoryPlane {
+        Ok(Plane {
             hub: self.clone(),
             session,
             script: Script::new(),
@@ -149,7 +149,7 @@ impl core::error::Error for NameTaken {}
 ///
 /// Of the host's memory, [`MemoryKind::Host`](super::MemoryKind::Host), alone. Dropped, its session is gone: pushes to
 /// it fail with [`PeerGone`](ErrorKind::PeerGone), and its own that were held end untold.
-pub struct MemoryPlane {
+pub struct Plane {
     hub: Hub,
     session: Arc<Session>,
     script: Script,
@@ -176,7 +176,7 @@ enum Stage {
     Ended(Result<u64, ErrorKind>),
 }
 
-impl MemoryPlane {
+impl Plane {
     /// Returns a handle that makes pushes of this plane fail, and stops them half way.
     #[must_use]
     pub fn script(&self) -> Script {
@@ -250,7 +250,7 @@ impl Push {
     }
 }
 
-impl DataPlane for MemoryPlane {
+impl DataPlane for Plane {
     type Error = ErrorKind;
 
     fn session_id(&self) -> &str {
@@ -315,9 +315,9 @@ impl DataPlane for MemoryPlane {
     }
 }
 
-impl fmt::Debug for MemoryPlane {
+impl fmt::Debug for Plane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryPlane")
+        f.debug_struct("Plane")
             .field("session_id", &self.session.name)
             .field("under_way", &self.under_way.len())
             .field("ended", &self.ended.len())

@@ -19,7 +19,7 @@ use crate::transport::{Frames, TransportError, Wait};
 
 /// Writes pushes into the open windows of a session, and answers each.
 ///
-/// [`Messages::inlet`](super::Messages::inlet) makes one. It may be moved to another thread,
+/// [`Plane::inlet`](super::Plane::inlet) makes one. It may be moved to another thread,
 /// and outlive its plane. What it does with a message, whatever the message holds, is
 /// in [the module](super#what-an-inlet-does).
 ///
