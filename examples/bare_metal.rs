@@ -22,7 +22,7 @@ use tensorwire::message::{CONTROL_MARKER, Message, Scalar, Storage, encode_into}
 use tensorwire::transfer::manifest::{self, Manifest, Plan};
 use tensorwire::transfer::message::{PreallocatedSlot, Pushed, Register};
 use tensorwire::transfer::{Control, Role};
-use tensorwire::{DType, Limits, TensorView};
+use tensorwire::{DType, TensorView};
 
 /// As a peer in Python sends it; the floats lie at an odd address, as frames do.
 const METADATA: &[u8] = br#"{"tensor_descriptors":[{"field_name":"latents","shape":[2,2],"dtype":"float32","list_index":-1},{"field_name":"skip","shape":[3],"dtype":"bool","list_index":2}],"scalar_fields":{"request_id":"caf\u00e9","seed":42,"guidance_scale":7.5}}"#;
@@ -144,7 +144,7 @@ fn put_into_a_slot(tensors: &[TensorView<'_>]) -> Result<(), u8> {
     let object = Value::parse(text).ok();
     let object = step(48, object.and_then(|text| text.as_object().ok()))?;
     let mut storage = manifest::Storage::<4>::new();
-    let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+    let manifest = Manifest::decode(object, slot.len(), &mut storage);
     let tensors = step(
         49,
         manifest.and_then(|manifest| manifest.attach(&slot)).ok(),
@@ -154,7 +154,7 @@ fn put_into_a_slot(tensors: &[TensorView<'_>]) -> Result<(), u8> {
     demand(52, sum == 10.0)?;
     let skip = step(53, tensors.list("skip").and_then(|skip| skip.get(2)))?;
     demand(54, skip.bytes() == [1, 0, 1])?;
-    let short = Manifest::decode(object, 514, &mut storage, &Limits::new());
+    let short = Manifest::decode(object, 514, &mut storage);
     demand(55, short.is_err())
 }
 

@@ -15,7 +15,7 @@ use tensorwire::message::{
     Message, MessageKind, Options, Scalar, Storage, classify, encode_into, encoded_len,
 };
 use tensorwire::transfer::manifest::{self, Entry, Manifest, Plan};
-use tensorwire::{Descriptor, Limits, TensorView};
+use tensorwire::{Descriptor, TensorView};
 
 #[cfg(feature = "alloc")]
 use counting::calls;
@@ -279,7 +279,7 @@ fn reading_a_manifest_does_not_allocate() {
         let text = manifest_of(count);
         let object = Value::parse(text.as_bytes()).unwrap().as_object().unwrap();
         none(|| {
-            let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+            let manifest = Manifest::decode(object, slot.len(), &mut storage);
             let manifest = manifest.unwrap();
             let sum: usize = manifest.entries().map(|entry| entry.range().len()).sum();
             assert_eq!((manifest.len(), sum), (count, manifest.tensor_bytes()));
@@ -326,7 +326,7 @@ fn refusing_a_manifest_does_not_allocate() {
         let text = text.replacen(from, to, 1);
         let object = Value::parse(text.as_bytes()).unwrap().as_object().unwrap();
         let error = none(|| {
-            let result = Manifest::decode(object, 2081, &mut storage, &Limits::new());
+            let result = Manifest::decode(object, 2081, &mut storage);
             let error = result.unwrap_err();
             assert!(show(error) > 0);
             error
@@ -344,7 +344,7 @@ fn laying_tensors_out_does_not_allocate() {
     for count in COUNTS {
         let text = manifest_of(count);
         let object = Value::parse(text.as_bytes()).unwrap().as_object().unwrap();
-        let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new());
+        let manifest = Manifest::decode(object, slot.len(), &mut storage);
         let tensors = manifest.unwrap().attach(&slot).unwrap();
         let views: Vec<TensorView<'_>> = tensors.tensors().collect();
         let entries: Vec<Entry<'_>> = tensors.manifest().entries().collect();

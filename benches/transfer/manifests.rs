@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use tensorwire::Limits;
 use tensorwire::json::Value;
 use tensorwire::transfer::manifest::{ALIGNMENT, Decoder, Manifest, Storage};
 
@@ -54,7 +53,6 @@ pub(crate) fn run() {
     for count in COUNTS {
         let (text, slot_len) = manifest(count);
         let text = text.as_bytes();
-        let limits = Limits::new();
         let object = Value::parse(text).unwrap().as_object().unwrap();
         let (mut first, mut second) = (Storage::<256>::new(), Storage::<256>::new());
         let mut decoder = Decoder::new();
@@ -62,7 +60,7 @@ pub(crate) fn run() {
         let times = quartiles(&mut [
             contestant("of a message", || {
                 let object = black_box(object);
-                let decoded = Manifest::decode(object, slot_len, &mut first, &limits);
+                let decoded = Manifest::decode(object, slot_len, &mut first);
                 black_box(decoded.unwrap());
             }),
             contestant("Decoder", || {
@@ -70,7 +68,7 @@ pub(crate) fn run() {
             }),
             contestant("syntax checked too", || {
                 let object = Value::parse(black_box(text)).unwrap().as_object().unwrap();
-                let decoded = Manifest::decode(object, slot_len, &mut second, &limits);
+                let decoded = Manifest::decode(object, slot_len, &mut second);
                 black_box(decoded.unwrap());
             }),
             contestant("serde_json borrowed", || {

@@ -34,7 +34,6 @@
 //! What a receiver does with `transfer_ready`, with the first two alone:
 //!
 //! ```
-//! use tensorwire::Limits;
 //! use tensorwire::message::CONTROL_MARKER;
 //! use tensorwire::transfer::manifest::{Manifest, Storage};
 //! use tensorwire::transfer::message::Done;
@@ -55,7 +54,7 @@
 //! let start = usize::try_from(ready.slot_offset)?;
 //! let slot = &pool[start..start + 512];
 //! let mut storage = Storage::<16>::new();
-//! let manifest = Manifest::decode(ready.manifest, slot.len(), &mut storage, &Limits::new())?;
+//! let manifest = Manifest::decode(ready.manifest, slot.len(), &mut storage)?;
 //! let latents = manifest.attach(slot)?.tensor("latents").ok_or("no latents")?;
 //! assert_eq!((seed, latents.as_slice::<i8>()?), (42, &[7, -1][..]));
 //!

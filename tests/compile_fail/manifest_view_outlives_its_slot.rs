@@ -1,6 +1,6 @@
 //! The views of a manifest lie in the bytes of its slot.
 
-use tensorwire::Limits;
+
 use tensorwire::json::Value;
 use tensorwire::transfer::manifest::{Manifest, Storage};
 
@@ -8,7 +8,7 @@ fn main() {
     let text = br#"{"x":[{"offset":0,"shape":[3],"dtype":"uint8"}]}"#;
     let object = Value::parse(text).unwrap().as_object().unwrap();
     let mut storage = Storage::<1>::new();
-    let manifest = Manifest::decode(object, 3, &mut storage, &Limits::new()).unwrap();
+    let manifest = Manifest::decode(object, 3, &mut storage).unwrap();
     let view = {
         let slot = vec![1, 2, 3];
         manifest.attach(&slot).unwrap().tensor("x").unwrap()

@@ -5,6 +5,7 @@ use super::conflicts::overlap;
 use super::malformed::SLOT;
 use super::*;
 use tensorwire::error::DecodeErrorKind::*;
+use tensorwire::{Limits, Options};
 
 /// (limits, text with a `^` at what is over them, kind, entry)
 const LIMITED: &[(Limits, &str, DecodeErrorKind, Option<usize>)] = &[
@@ -64,17 +65,22 @@ fn each_cap_refuses_what_is_over_it() {
     for (limits, marked, kind, entry) in LIMITED {
         let offset = marked.find('^').unwrap();
         let text = marked.replace('^', "");
-        let result = Manifest::decode(object(&text), SLOT, &mut storage, limits);
+        let result = Manifest::decode_with(
+            object(&text),
+            SLOT,
+            &mut storage,
+            &Options::new().with_limits(*limits),
+        );
         let error = result.unwrap_err();
         let told = (error.kind(), error.offset(), error.descriptor());
         assert_eq!(told, (*kind, offset, *entry), "{marked}: {error}");
     }
     let text = r#"{"x":[{"offset":0,"shape":[1],"dtype":"bool"}],"y":[{"offset":1,"shape":[1],"dtype":"bool"}]}"#;
-    let small = Manifest::decode(object(text), SLOT, &mut Storage::<1>::new(), &Limits::new())
+    let small = Manifest::decode(object(text), SLOT, &mut Storage::<1>::new())
         .map(|manifest| manifest.len());
     assert_eq!(small.unwrap_err().kind(), StorageFull { capacity: 1 });
-    let none = Manifest::decode(object("{}"), 0, &mut Storage::<0>::new(), &Limits::new())
-        .map(|manifest| manifest.len());
+    let none =
+        Manifest::decode(object("{}"), 0, &mut Storage::<0>::new()).map(|manifest| manifest.len());
     assert_eq!(none, Ok(0));
 }
 
@@ -84,12 +90,23 @@ fn the_levels_of_a_manifest_itself_always_pass() {
     let mut storage = room();
     let shallow = Limits::new().with_depth(0);
     let text = r#"{"x":[{"offset":0,"shape":[1],"dtype":"bool","new":0}]}"#;
-    let manifest = Manifest::decode(object(text), SLOT, &mut storage, &shallow);
+    let manifest = Manifest::decode_with(
+        object(text),
+        SLOT,
+        &mut storage,
+        &Options::new().with_limits(shallow),
+    );
     assert_eq!(manifest.map(|manifest| manifest.len()), Ok(1));
     let text = text.replace(r#""new":0"#, r#""new":[]"#);
     for (depth, expected) in [(3, Some(DepthLimit { limit: 3 })), (4, None)] {
         let limits = Limits::new().with_depth(depth);
-        let error = Manifest::decode(object(&text), SLOT, &mut storage, &limits).err();
+        let error = Manifest::decode_with(
+            object(&text),
+            SLOT,
+            &mut storage,
+            &Options::new().with_limits(limits),
+        )
+        .err();
         assert_eq!(error.map(|error| error.kind()), expected);
     }
 }

@@ -13,7 +13,7 @@ use common::lines;
 use tensorwire::error::{CastError, DecodeError, DecodeErrorKind};
 use tensorwire::json::{Object, Value};
 use tensorwire::transfer::manifest::{Entry, Field, Manifest, Plan, Storage, encode_into};
-use tensorwire::{DType, Descriptor, Limits, TensorView};
+use tensorwire::{DType, Descriptor, TensorView};
 
 /// Room for any of the cases here.
 type Room = Box<Storage<64>>;
@@ -31,7 +31,7 @@ fn decode<'f, 's>(
     slot_len: usize,
     storage: &'s mut Room,
 ) -> Result<Manifest<'f, 's>, DecodeError> {
-    Manifest::decode(object(text), slot_len, storage, &Limits::new())
+    Manifest::decode(object(text), slot_len, storage)
 }
 
 /// The members of a manifest as numbers and names, read by the JSON reader alone.
@@ -100,7 +100,7 @@ fn every_recorded_manifest_is_read_and_written_as_python_wrote_it() {
         let manifest = manifest.as_object().unwrap();
         let text = manifest.as_value().raw();
         let parts = parts(manifest);
-        let decoded = Manifest::decode(manifest, 1 << 16, &mut storage, &Limits::new()).unwrap();
+        let decoded = Manifest::decode(manifest, 1 << 16, &mut storage).unwrap();
         assert!(
             decoded
                 .entries()
@@ -120,10 +120,10 @@ fn every_recorded_manifest_is_read_and_written_as_python_wrote_it() {
         assert!(decoded.attach(&slot[1..]).is_err());
         assert_eq!(decoded.attach(&slot).unwrap().len(), parts.len());
         if used > 0 {
-            let short = Manifest::decode(manifest, used - 1, &mut storage, &Limits::new());
+            let short = Manifest::decode(manifest, used - 1, &mut storage);
             let kind = short.unwrap_err().kind();
             assert!(matches!(kind, DecodeErrorKind::OutOfSlot { .. }));
-            assert!(Manifest::decode(manifest, used, &mut storage, &Limits::new()).is_ok());
+            assert!(Manifest::decode(manifest, used, &mut storage).is_ok());
         }
         count += 1;
     }
@@ -343,7 +343,7 @@ fn what_is_read_outlives_the_storage_that_it_was_read_with() {
     let slot = [7, 8, 9];
     let tensor = {
         let mut storage = Storage::<1>::new();
-        let manifest = Manifest::decode(object(text), 3, &mut storage, &Limits::new()).unwrap();
+        let manifest = Manifest::decode(object(text), 3, &mut storage).unwrap();
         manifest.attach(&slot).unwrap().tensor("x").unwrap()
     };
     assert_eq!(tensor.bytes(), [8, 9]);

@@ -320,7 +320,7 @@ pub(super) fn refused(cases: &[(&str, DecodeErrorKind, Option<usize>)]) {
         let payload = [before, text.as_str(), after].concat();
         let manifest = object(&payload).field("manifest").unwrap();
         let manifest = manifest.as_object().unwrap();
-        let error = Manifest::decode(manifest, SLOT, &mut storage, &Limits::new()).unwrap_err();
+        let error = Manifest::decode(manifest, SLOT, &mut storage).unwrap_err();
         let told = (error.kind(), error.offset(), error.descriptor());
         assert_eq!(
             told,
@@ -377,7 +377,7 @@ fn names_in_errors_of_their_own_lie_in_the_payload() {
     let manifest = object(payload).field("manifest").unwrap();
     let mut storage = room();
     let manifest = manifest.as_object().unwrap();
-    let manifest = Manifest::decode(manifest, 1, &mut storage, &Limits::new()).unwrap();
+    let manifest = Manifest::decode(manifest, 1, &mut storage).unwrap();
     let name = manifest.entry(0).unwrap().descriptor().name();
     let error = name.copy_to(&mut []).unwrap_err();
     assert_eq!(error.offset(), payload.find(r#""caf"#).unwrap());

@@ -7,7 +7,6 @@ use super::overlap::Extents;
 use super::schema::{Parsed, Reader};
 use super::storage::{Storage, Table};
 use super::tensors::Tensors;
-use crate::Limits;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::json::Object;
 use crate::message::Options;
@@ -25,7 +24,6 @@ use crate::message::storage::Row;
 ///
 /// ```
 /// use tensorwire::json::Value;
-/// use tensorwire::Limits;
 /// use tensorwire::transfer::manifest::{Manifest, Storage};
 ///
 /// // As a control message has it, for instance `Ready::manifest`.
@@ -36,7 +34,7 @@ use crate::message::storage::Row;
 /// slot[512..516].copy_from_slice(&[1, 2, 3, 255]);
 ///
 /// let mut storage = Storage::<16>::new();
-/// let manifest = Manifest::decode(object, slot.len(), &mut storage, &Limits::new())?;
+/// let manifest = Manifest::decode(object, slot.len(), &mut storage)?;
 /// let tensors = manifest.attach(&slot)?;
 /// let latents = tensors.tensor("latents").ok_or("no latents")?;
 /// assert_eq!(latents.shape(), [2, 2]);
@@ -66,10 +64,8 @@ impl<'frame, 'store> Manifest<'frame, 'store> {
         object: Object<'frame>,
         slot_len: usize,
         storage: &'store mut Storage<N>,
-        limits: &Limits,
     ) -> Result<Self, DecodeError> {
-        let options = Options::new().with_limits(*limits);
-        Self::decode_with(object, slot_len, storage, &options)
+        Self::decode_with(object, slot_len, storage, &Options::new())
     }
 
     /// Decodes the manifest of a slot of `slot_len` bytes, under caps and with the dtypes of `options`.

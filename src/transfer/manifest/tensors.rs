@@ -125,7 +125,6 @@ pub enum Field<'frame, 'store> {
 /// # Examples
 ///
 /// ```
-/// use tensorwire::Limits;
 /// use tensorwire::json::Value;
 /// use tensorwire::transfer::manifest::{Manifest, Storage};
 ///
@@ -134,7 +133,7 @@ pub enum Field<'frame, 'store> {
 ///     {"offset":0,"shape":[2],"dtype":"uint8","list_index":0}]}"#;
 /// let mut storage = Storage::<4>::new();
 /// let object = Value::parse(text)?.as_object()?;
-/// let manifest = Manifest::decode(object, 3, &mut storage, &Limits::new())?;
+/// let manifest = Manifest::decode(object, 3, &mut storage)?;
 /// let tensors = manifest.attach(&[7, 8, 9])?;
 /// let list = tensors.list("skip").ok_or("no list of that name")?;
 /// let bytes = list.iter().map(|member| member.map(|tensor| tensor.bytes()));
