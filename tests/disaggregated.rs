@@ -223,6 +223,35 @@ fn no_worker_outlives_a_killed_head_node() {
 }
 
 #[test]
+fn a_signal_ends_all_and_leaves_nothing() {
+    // While workers start, and while requests are under way.
+    for workers in [1, 3] {
+        let head = example("disaggregated")
+            .args(["--size", "1", "--requests", "100000"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let name = format!("tensorwire-disaggregated-{}", head.id());
+        let workers = within(PATIENCE, "workers", || {
+            let started = children(head.id());
+            (started.len() == workers).then_some(started)
+        });
+        signal("INT", head.id());
+        let output = head.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(text(&output.stderr), "disaggregated: stopped by a signal\n");
+        within(PATIENCE, "the end of the workers", || {
+            workers.iter().all(|(pid, _)| gone(*pid)).then_some(())
+        });
+        for parent in [Path::new("/dev/shm"), &std::env::temp_dir()] {
+            assert!(!parent.join(&name).exists());
+        }
+    }
+}
+
+#[test]
 fn wrong_arguments_are_told_apart_from_a_failed_run() {
     const WRONG: &[&str] = &[
         "--bogus",

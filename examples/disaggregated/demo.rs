@@ -14,6 +14,7 @@ use crate::head::{CAPACITY, HeadNode, Results};
 use crate::load::{self, Passed};
 use crate::measure::Told;
 use crate::progress::Progress;
+use crate::stop::Stop;
 
 /// What a run came to.
 pub(crate) struct Outcome {
@@ -34,7 +35,7 @@ pub(crate) struct SlotsOutcome {
     pub(crate) not_back: usize,
 }
 
-pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
+pub(crate) fn run(demo: &Demo, progress: &mut Progress, stop: &Stop) -> Result<Outcome> {
     let roles: &[Role] = if demo.split {
         &[
             Role::PromptEncoder,
@@ -73,11 +74,12 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
             };
             let work = endpoint(format!("{role}-{index}"));
             workers.push(Worker::start(plan, &work)?);
+            stop.check()?;
         }
     }
     let endpoints: Vec<_> = workers.iter().map(Worker::endpoint).collect();
     let mut head = results.connect(&endpoints, load::settings(&demo.load))?;
-    load::await_workers(&mut head, workers.len())?;
+    load::await_workers(&mut head, workers.len(), stop)?;
 
     let mut told: Vec<_> = roles.iter().map(|&role| (role, Vec::new())).collect();
     let mut keep = |role, lines: Vec<Told>| {
@@ -88,6 +90,7 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
     let mut killer = demo.kill.map(|seed| Killer::new(seed, demo.load.requests));
     let mut killed = Vec::new();
     let passed = load::drive(&mut head, &demo.load, demo.split, progress, |passed| {
+        stop.check()?;
         for worker in &mut workers {
             worker.process.check()?;
             keep(worker.process.role(), worker.process.told()?);

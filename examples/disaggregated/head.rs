@@ -133,7 +133,7 @@ impl HeadNode {
                 let frames = self.message.frames();
                 if let Err(error) = self.coordinator.handle_frames(*role, frames, now) {
                     // A worker's fault, which harms nobody else.
-                    eprintln!("head node: a message of a {role}: {error}");
+                    eprintln!("head node: a message from {role}: {error}");
                 }
                 while let Some(event) = self.coordinator.poll_event() {
                     on(event, &self.message)?;

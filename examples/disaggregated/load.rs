@@ -13,6 +13,7 @@ use crate::builtin::check_output;
 use crate::head::HeadNode;
 use crate::measure::now_ns;
 use crate::progress::Progress;
+use crate::stop::Stop;
 
 /// How often to look after what is no message: the workers' processes.
 const TICK: Duration = Duration::from_millis(50);
@@ -65,10 +66,11 @@ pub(crate) fn settings(load: &Load) -> Settings {
 }
 
 /// Waits until all workers have registered.
-pub(crate) fn await_workers(head: &mut HeadNode, workers: usize) -> Result<()> {
+pub(crate) fn await_workers(head: &mut HeadNode, workers: usize, stop: &Stop) -> Result<()> {
     let deadline = Instant::now() + REGISTRATION;
     let mut registered = 0;
     while registered < workers {
+        stop.check()?;
         if Instant::now() > deadline {
             return Err(format!("{registered} of {workers} workers registered").into());
         }

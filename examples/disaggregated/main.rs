@@ -54,6 +54,7 @@ use std::process::ExitCode;
 use args::Command;
 use progress::Progress;
 use report::Report;
+use stop::Stop;
 
 /// Whatever went wrong, as one line for a person.
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
@@ -67,8 +68,8 @@ fn main() -> ExitCode {
         }
     };
     let done = match command {
-        Command::Demo(demo) => all(&demo),
-        Command::Head(head) => head_node(&head),
+        Command::Demo(demo) => stoppable(|stop| all(&demo, stop)),
+        Command::Head(head) => stoppable(|stop| head_node(&head, stop)),
         Command::Help => stdout()
             .write_all(args::HELP.as_bytes())
             .map_err(Into::into),
@@ -86,24 +87,32 @@ fn main() -> ExitCode {
     }
 }
 
-fn all(demo: &args::Demo) -> Result<()> {
+/// Runs something that looks whether a signal has come.
+fn stoppable(run: impl FnOnce(&Stop) -> Result<()>) -> Result<()> {
+    run(&Stop::on_signal()?)
+}
+
+fn all(demo: &args::Demo, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new("disaggregated");
-    let outcome = demo::run(demo, &mut progress)?;
+    let outcome = demo::run(demo, &mut progress, stop)?;
     progress.clear();
     print(&demo.load, Report::of_demo(&demo.load, outcome))
 }
 
-fn head_node(run: &args::Head) -> Result<()> {
+fn head_node(run: &args::Head, stop: &Stop) -> Result<()> {
     let mut progress = Progress::new("disaggregated");
     let results = head::Results::bind(&run.result)?;
     let mut head = results.connect(&run.work, load::settings(&run.load))?;
     progress.show("waiting for the workers");
-    load::await_workers(&mut head, run.work.len())?;
+    load::await_workers(&mut head, run.work.len(), stop)?;
     let split = run
         .result
         .iter()
         .any(|(role, _)| role.name() == "image_encoder");
-    let passed = load::drive(&mut head, &run.load, split, &mut progress, |_| Ok(true))?;
+    let passed = load::drive(&mut head, &run.load, split, &mut progress, |_| {
+        stop.check()?;
+        Ok(true)
+    })?;
     progress.clear();
     print(&run.load, Report::of_head(&run.load, passed))
 }

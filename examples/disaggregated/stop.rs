@@ -1,11 +1,38 @@
-//! When a role that runs alone is to end: it is told to by a signal, or by whoever started it.
+//! When to end: it is told by a signal, or to a worker by whoever started it.
 
 use std::io::{Read, stdin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Result;
+
+/// Whether a signal has come. What is under way then ends as on any error, so that nothing is left.
+#[derive(Clone)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn on_signal() -> Result<Self> {
+        let stop = Self(Arc::default());
+        let told = stop.clone();
+        when_told(false, move || told.0.store(true, Ordering::Relaxed))?;
+        Ok(stop)
+    }
+
+    pub(crate) fn is_told(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Fails once a signal has come.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.is_told() {
+            true => Err("stopped by a signal".into()),
+            false => Ok(()),
+        }
+    }
+}
 
 /// Calls `stop` when the process gets SIGTERM or SIGINT; and, with `orphaned`, when its
 /// stdin is closed, which the system does however the process at the other end goes.

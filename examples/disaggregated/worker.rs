@@ -28,7 +28,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tensorwire::json::Value;
-use tensorwire::plane::{DataPlane, RegionOptions, Transfer, shared};
+use tensorwire::plane::{DataPlane, RegionOptions, shared};
 use tensorwire::transfer::pool::Slot;
 use tensorwire::transfer::worker::{CallError, Event, Input, Instance, PushOrder, Settings, Site};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait, zmq};
@@ -139,7 +139,7 @@ pub(crate) fn run(options: &Worker, work: Box<dyn Work>) -> Result<()> {
                 }
                 Ok(_) => {}
                 // The head node's fault, or too late: it was answered, if an answer is due.
-                Err(error) => eprintln!("{role}: a message of the head node: {error}"),
+                Err(error) => eprintln!("{role}: a message from the head node: {error}"),
             }
         }
         instance.handle_timeout(start.elapsed());
@@ -177,10 +177,7 @@ fn settings(options: &Worker) -> Settings {
 
 /// Moves an output to where the head node said, and gives its slot back with what came of it.
 fn push(plane: &mut shared::Plane, order: PushOrder) -> (Slot, Result<u64, shared::Error>) {
-    let mut transfer = Transfer::new(order.slot, &*order.session_id);
-    if let Err(error) = transfer.add_piece(0..order.len, order.address) {
-        return (transfer.into_slot(), Err(error.into()));
-    }
+    let (_job, transfer) = order.into_transfer();
     if let Err((transfer, error)) = plane.push(transfer) {
         return (transfer.into_slot(), Err(error));
     }

@@ -83,9 +83,12 @@ impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Backend => f.write_str("the data plane failed"),
-            Self::Busy => f.write_str("too many pushes under way"),
+            Self::Busy => f.write_str("too many pushes under way, or another into the same window"),
             Self::Closed => f.write_str("no window is open at the address"),
             Self::ForeignSlot => f.write_str("slot of no region of this plane"),
+            Self::OutOfBounds { address, len: 0 } => {
+                write!(f, "address {address:#x} is in no pool")
+            }
             Self::OutOfBounds { address, len } => {
                 write!(f, "{len} bytes at address {address:#x} are in no pool")
             }

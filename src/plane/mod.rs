@@ -44,6 +44,21 @@
 //! | `shared` (feature `shared-memory`) | processes of a host | one copy |
 //! | [`messages`] | hosts, over any transport | what the transport does |
 //!
+//! # Implementing a plane
+//!
+//! - `register` makes a [`Region`] by [`Region::new`] of a [`Memory`] (of [`HostMemory`], if any will
+//!   do) and of a [`Windows`](crate::transfer::pool::Windows): where writers are threads of the same
+//!   process that is a [`WindowTable`](crate::transfer::pool::WindowTable), kept by the
+//!   plane too. It keeps [`Region::downgrade`], to find the region again without keeping it.
+//! - `push` finds the region whose pool [owns](crate::transfer::pool::Pool::owns) the slot, or refuses
+//!   with [`ForeignSlot`](ErrorKind::ForeignSlot), and reads the pieces in [`Region::bytes`].
+//! - Who writes asks [`Piece::offset_in`] where each piece lies, then
+//!   [`begin_write`](crate::transfer::pool::WindowTable::begin_write) for each window, once:
+//!   [`covers`](crate::transfer::pool::Writing::covers) tells of the pieces after the first. When all
+//!   have their windows, not before, it copies to the addresses that [`Memory::as_ptr`] gave
+//!   (`unsafe`, by the third rule of [`Memory`]), holding the upgraded region meanwhile.
+//! - [`Completion::new`] gives the slot back.
+//!
 //! # An RDMA engine as a backend
 //!
 //! The trait is shaped after what NIXL and Mooncake offer, so that one can stand behind it:

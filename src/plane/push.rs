@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::{ErrorKind, Slot};
 use crate::convert::to_u64;
+use crate::transfer::worker::{Job, PushOrder};
 
 /// Bytes to push: the slot that they lie in, and where each piece of it goes.
 ///
@@ -98,6 +99,51 @@ impl Transfer {
     /// Returns the slot, and does not push.
     pub fn into_slot(self) -> Slot {
         self.slot
+    }
+}
+
+impl PushOrder {
+    /// Returns the job, to be answered for, and what a [`DataPlane`](super::DataPlane) is to push.
+    ///
+    /// # Examples
+    ///
+    /// Whatever comes of the push, the slot goes back:
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use std::time::Duration;
+    ///
+    /// use tensorwire::plane::{DataPlane, PushId};
+    /// use tensorwire::transfer::Instance;
+    /// use tensorwire::transfer::worker::Job;
+    ///
+    /// fn push<P: DataPlane>(
+    ///     instance: &mut Instance,
+    ///     plane: &mut P,
+    ///     pushes: &mut HashMap<PushId, Job>,
+    ///     now: Duration,
+    /// ) {
+    ///     while let Some(order) = instance.poll_push() {
+    ///         let (job, transfer) = order.into_transfer();
+    ///         match plane.push(transfer) {
+    ///             Ok(id) => drop(pushes.insert(id, job)),
+    ///             Err((transfer, error)) => {
+    ///                 instance.handle_pushed(&job, transfer.into_slot(), Err(error), now);
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn into_transfer(self) -> (Job, Transfer) {
+        let mut transfer = Transfer::new(self.slot, &*self.session_id);
+        transfer.pieces.push(Piece {
+            start: 0,
+            // An order of more than the slot has is none of the machine's; it takes a push of
+            // fewer bytes for a failed one.
+            end: self.len.min(transfer.slot.len()),
+            address: self.address,
+        });
+        (self.job, transfer)
     }
 }
 

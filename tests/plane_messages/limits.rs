@@ -114,10 +114,15 @@ fn a_session_that_cannot_be_reached_is_told_at_once() {
         let (_, told) = sender.push(transfer).unwrap_err();
         assert_eq!(told.kind(), expected);
     }
-    assert_eq!(
-        Error::NoLink(LinkError::Closed).to_string(),
-        "no link to the session (Closed)"
-    );
+    for (error, expected) in [
+        (LinkError::Closed, "no link to the session (Closed)"),
+        (
+            LinkError::InvalidInput,
+            "no link to the session: its id is no endpoint",
+        ),
+    ] {
+        assert_eq!(Error::NoLink(error).to_string(), expected);
+    }
 }
 
 #[test]

@@ -79,6 +79,10 @@ fn what_never_fits_beside_the_preallocated_slots_keeps_nobody_waiting() {
         if room > 0 {
             bed.alloc("r", room as u64).unwrap();
             assert_eq!(bed.step(), Step::Allocated);
+        } else {
+            // Not even no bytes, which take the smallest slot.
+            let refused = ProtocolError::PoolTooSmall { needed: 0, pool: 0 };
+            assert_eq!(bed.alloc("r", 0), Err(refused), "{count} of {len}");
         }
     }
 }

@@ -80,6 +80,9 @@ impl fmt::Display for Error {
                 write!(f, "{written} bytes written of {pushed} pushed")
             }
             Self::Link(kind) => write!(f, "link failed ({kind:?}) before the answer came"),
+            Self::NoLink(transport::ErrorKind::InvalidInput) => {
+                f.write_str("no link to the session: its id is no endpoint")
+            }
             Self::NoLink(kind) => write!(f, "no link to the session ({kind:?})"),
             Self::Plane(kind) => kind.fmt(f),
             Self::Refused(refusal) => refusal.fmt(f),

@@ -10,8 +10,9 @@ use crate::transport::{Caps, RecvFrames, SendFrames, Wait};
 /// Connects to inlets over ZeroMQ: a DEALER socket for each, where the inlet has a ROUTER
 /// socket.
 ///
-/// A session id is the inlet's endpoint, whatever follows its last `#` left out; see
-/// [`session_id`](super::session_id).
+/// A session id is the inlet's endpoint, with or without the `#` and 16 hexadecimal digits that
+/// [`session_id`](super::session_id) puts behind it. One of a socket of another kind, such as
+/// `denoiser-0` or `shm-1-..`, is [`Error::Endpoint`].
 ///
 /// # Examples
 ///

@@ -159,6 +159,31 @@ use stage::Stage;
 ///
 /// See the [module's docs](self).
 ///
+/// # Driving it
+///
+/// A driver has a socket to each worker, one for the results of each role, and a clock:
+///
+/// ```text
+/// loop {
+///     for each new request  head.handle_request(&id, work, now)
+///     transmit: while let Some(outgoing) = head.poll_transmit(&mut buffer)
+///                   work socket of outgoing.role(), outgoing.worker() sends outgoing.frames()
+///     wait for: a message at any result socket, or a new request,
+///               but no longer than head.poll_timeout()
+///     for each message      log errors of head.handle_frames(role of the socket, &frames, now)
+///                           events, before the message is let go of
+///     head.handle_timeout(now)
+///     events: while let Some(event) = head.poll_event()
+///                 Event::Finished { request }: the message just handled is its result
+///                 Event::Failed { request, failure }: tell its client
+/// }
+/// ```
+///
+/// Over ZeroMQ, as sglang's workers have it, a work socket is a PUSH that connects to the worker's
+/// work endpoint, and a result socket a PULL that is bound. Have them send without
+/// waiting: a worker that is gone must not stop the others, and its requests run into their
+/// timeout. `HeadNode` of the example `disaggregated` is such a driver.
+///
 /// # Examples
 ///
 /// ```

@@ -32,6 +32,9 @@
 //! | `transfer_done` | role, head node | `request_id`, `error`? |
 //! | the same of a denoiser that succeeded | | `request_id`, `staged_for_decoder`, `session_id`, `pool_ptr`, `slot_offset`, `data_size`, `manifest`, `scalar_fields`?? |
 //!
+//! Newer peers also send `transfer_abort`, which release 0.5.23 does not know: it is read as
+//! [`Control::Unknown`], and [`Unknown::abort`] makes an [`Abort`] of it.
+//!
 //! A key with `?` may be absent on read, and is written always; with `??`, it is
 //! written where it was read. The others are required. Within a
 //! `transfer_done`, an `error` that is a text decides: then the request
@@ -194,7 +197,7 @@ pub enum Control<'a> {
     RegisterAck(RegisterAck<'a>),
     /// `transfer_staged`: a sender's output lies in its slot.
     Staged(Staged<'a>),
-    /// Any other type.
+    /// Any other type, `transfer_abort` among them: [`Unknown::abort`] reads that.
     Unknown(Unknown<'a>),
 }
 

@@ -36,10 +36,10 @@ use crate::transfer::{Control, Role};
 /// use tensorwire::json::Value;
 /// use tensorwire::message::Scalar;
 /// use tensorwire::plane::memory::Hub;
-/// use tensorwire::plane::{DataPlane, PushId, RegionOptions, Transfer};
+/// use tensorwire::plane::{DataPlane, PushId, RegionOptions};
 /// use tensorwire::transfer::manifest::Storage;
 /// use tensorwire::transfer::message::{Alloc, Push, Ready};
-/// use tensorwire::transfer::worker::{Event, Input, Job, PushOrder, Settings, Site};
+/// use tensorwire::transfer::worker::{Event, Input, Job, Settings, Site};
 /// use tensorwire::transfer::{Control, Instance, Role};
 /// use tensorwire::{Options, TensorView};
 ///
@@ -52,13 +52,8 @@ use crate::transfer::{Control, Role};
 ///     mut send: impl FnMut(&[&[u8]]),
 /// ) {
 ///     while let Some(order) = instance.poll_push() {
-///         let PushOrder { job, session_id, address, slot, len, .. } = order;
-///         let mut transfer = Transfer::new(slot, &*session_id);
-///         let pushed = match transfer.add_piece(0..len, address) {
-///             Ok(()) => plane.push(transfer).map_err(|(transfer, error)| (transfer, error.to_string())),
-///             Err(error) => Err((transfer, error.to_string())),
-///         };
-///         match pushed {
+///         let (job, transfer) = order.into_transfer();
+///         match plane.push(transfer) {
 ///             Ok(id) => drop(pushes.insert(id, job)),
 ///             Err((transfer, error)) => {
 ///                 instance.handle_pushed(&job, transfer.into_slot(), Err(error), now);
@@ -96,12 +91,13 @@ use crate::transfer::{Control, Role};
 ///
 /// // The head node asks the decoder for a slot, and lets the encoder push into it.
 /// decoder.handle(&Alloc::new("r1", 1 << 20, "encoder").into(), now)?;
-/// let mut address = 0;
+/// let mut address = None;
 /// drive(&mut decoder, &mut theirs, &mut pushes, now, |frames| {
 ///     if let Ok(Control::Allocated(allocated)) = Control::from_frames(frames) {
-///         address = allocated.location.pool_ptr + allocated.location.slot_offset;
+///         address = allocated.location.address();
 ///     }
 /// });
+/// let address = address.ok_or("no slot")?;
 /// encoder.handle(&Push::new("r1", "decoder-0", address, 1 << 20).into(), now)?;
 /// let mut is_pushed = false;
 /// drive(&mut encoder, &mut ours, &mut pushes, now, |frames| {

@@ -46,6 +46,12 @@
 //! }
 //! ```
 //!
+//! Over ZeroMQ, as sglang's head node has it, work comes by a PULL socket that the worker binds at
+//! its work endpoint, and what it sends goes by a PUSH socket that it connects to the result
+//! endpoint of its role. To wait for the local worker at the same place, have it send a message
+//! too, to an `inproc://` endpoint that the PULL socket is also bound to. Give the PUSH
+//! socket a short linger time: one that is unset keeps a worker whose head node is gone from ending.
+//!
 //! The part that is the same in every driver is a function in the example at [`Instance`]. A whole
 //! one, with sockets, shared memory and a thread that computes, is `examples/disaggregated/worker.rs`.
 //!

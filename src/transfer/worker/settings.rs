@@ -127,7 +127,8 @@ impl Settings {
     /// Lets the head node give away `count` slots of at least `len` bytes unasked: none by default.
     ///
     /// A request that fits into one saves a message and its answer. The Python
-    /// workers have two of 64 MiB.
+    /// workers have two of 64 MiB. They stay taken out of the pool: a longer slot than it can have
+    /// beside them is refused.
     #[must_use]
     pub const fn with_preallocated(mut self, count: usize, len: usize) -> Self {
         self.preallocated = (count, len);

@@ -37,14 +37,13 @@ impl Receiver {
         let needed = alloc.data_size;
         // What never fits would keep all from it that come after.
         let pool = self.preallocated.room();
-        let fits = usize::try_from(needed).ok().filter(|&len| len <= pool);
+        // No tensors at all are put into the smallest slot.
+        let fits = usize::try_from(needed).ok().map(|len| len.max(1));
+        let fits = fits.filter(|&len| len <= pool);
         let too_small = ProtocolError::PoolTooSmall { needed, pool };
         let admitted = self.half.admit(id);
         let len = admitted.and_then(|()| fits.ok_or(too_small));
-        // No tensors at all are put into the smallest slot.
-        let len = len
-            .map_err(|error| self.half.refuse(id, error, Form::Done))?
-            .max(1);
+        let len = len.map_err(|error| self.half.refuse(id, error, Form::Done))?;
         let deadline = self.half.after(self.half.settings.alloc_timeout());
         let job = self
             .half

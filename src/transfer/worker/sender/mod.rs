@@ -65,8 +65,9 @@ impl Destination {
 
 /// Bytes to be pushed over the data plane.
 ///
-/// Push them, and give the slot back with what came of it by `handle_pushed`, whatever it
-/// was: the head node waits for the answer.
+/// Push them ([`into_transfer`](Self::into_transfer) makes a push of a data plane), and give the
+/// slot back with what came of it by `handle_pushed`, whatever it was: the head node waits for
+/// the answer.
 #[derive(Debug)]
 #[non_exhaustive]
 #[must_use = "the head node waits for what comes of it"]
