@@ -29,6 +29,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bundle;
+mod convert;
 pub mod dtype;
 pub mod error;
 pub mod json;

@@ -6,11 +6,15 @@
 
 #![cfg(all(feature = "nng", unix))]
 
+#[path = "common/peer.rs"]
+mod peer;
+
 use std::ffi::OsString;
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use peer::Peer;
 use tensorwire::transport::nng::{Context, Message};
 use tensorwire::transport::{Frames, RecvFrames, SendFrames};
 
@@ -72,7 +76,7 @@ fn exchange([there, back, asked]: [String; 3]) {
     push.send(&[b"stop"]).unwrap();
     assert_eq!(copied(&pull.recv().unwrap()), [b"stop"]);
     push.send(&[b"stopped"]).unwrap();
-    peer.finish();
+    peer.finish(PATIENCE);
 }
 
 /// What the peer sends: `own` of the script.
@@ -129,31 +133,6 @@ fn python() -> Option<(OsString, OsString)> {
         writeln!(stderr, "SKIP: interop with pynng: {reason}").unwrap();
     }
     both
-}
-
-/// The process, which does not outlive this.
-struct Peer(Child);
-
-impl Peer {
-    fn finish(&mut self) {
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                break status;
-            }
-            assert!(started.elapsed() < PATIENCE, "the peer does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // Both fail where it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// How long any one thing may take; the start of Python is the slowest.

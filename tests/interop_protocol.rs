@@ -18,15 +18,18 @@ mod fuzz {
     pub mod naive;
     pub mod transfer_message;
 }
+#[path = "common/peer.rs"]
+mod peer;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Map, Value as Account, json};
 
 use fuzz::transfer_message::{Field, fields};
+use peer::Peer;
 use tensorwire::json::{Str, Value, ValueType};
 use tensorwire::message::CONTROL_MARKER;
 use tensorwire::transfer::message::{
@@ -116,7 +119,7 @@ fn exchange(there: &str, back: &str, seed: u64) {
     }
     push.send(&[b"stop"]).unwrap();
     assert_eq!(pull.recv().unwrap().frame(0), Some(&b"stopped"[..]));
-    peer.finish();
+    peer.finish(PATIENCE);
 }
 
 /// What came, so that the random values leave nothing out.
@@ -345,31 +348,6 @@ fn python() -> Option<(PathBuf, PathBuf)> {
     let protocol = Path::new(&codec).with_file_name("protocol.py");
     assert!(protocol.exists(), "{}", protocol.display());
     Some((interpreter.into(), protocol))
-}
-
-/// The process, which does not outlive this.
-struct Peer(Child);
-
-impl Peer {
-    fn finish(&mut self) {
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                break status;
-            }
-            assert!(started.elapsed() < PATIENCE, "the peer does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // Both fail where it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// How long any one thing may take; the start of Python is the slowest.

@@ -13,6 +13,7 @@ mod model;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -192,6 +193,36 @@ fn making_the_allocator_is_the_last_time_it_asks_for_memory() {
         }
         drop(pool.allocate(7).unwrap().open());
     });
+}
+
+/// How long some work takes in a pool of this many smallest blocks, every other of which is free.
+fn time_in_pool_of(blocks: usize) -> Duration {
+    let mut allocator = BuddyAllocator::with_min_block(blocks, 1).unwrap();
+    for _ in 0..blocks {
+        allocator.allocate(1).unwrap();
+    }
+    for offset in (0..blocks).step_by(2) {
+        allocator.free(offset).unwrap();
+    }
+    let mut held: Vec<_> = (1..blocks).step_by(2).collect();
+    let started = Instant::now();
+    for step in 0..20_000 {
+        // Its buddy leaves the middle of a list, and the first of the list is taken.
+        let place = step * 7919 % held.len();
+        allocator.free(held[place]).unwrap();
+        held[place] = allocator.allocate(1).unwrap().offset();
+        assert!(allocator.allocate(blocks).is_err());
+        assert!(allocator.free(blocks).is_err());
+    }
+    started.elapsed()
+}
+
+#[test]
+fn work_grows_with_the_logarithm_of_the_pool() {
+    // Four thousand times as many blocks: a walk over any list of them would take that
+    // much longer. Caches account for the rest.
+    let (small, large) = (time_in_pool_of(1 << 8), time_in_pool_of(1 << 20));
+    assert!(large < small * 200, "{small:?} and {large:?}");
 }
 
 #[test]

@@ -37,6 +37,9 @@ mod formula;
 mod head;
 mod load;
 mod measure;
+#[path = "../common/percentile.rs"]
+mod percentile;
+#[path = "../common/progress.rs"]
 mod progress;
 mod report;
 mod reporter;
@@ -84,14 +87,14 @@ fn main() -> ExitCode {
 }
 
 fn all(demo: &args::Demo) -> Result<()> {
-    let mut progress = Progress::new();
+    let mut progress = Progress::new("disaggregated");
     let outcome = demo::run(demo, &mut progress)?;
     progress.clear();
     print(&demo.load, Report::of_demo(&demo.load, outcome))
 }
 
 fn head_node(run: &args::Head) -> Result<()> {
-    let mut progress = Progress::new();
+    let mut progress = Progress::new("disaggregated");
     let results = head::Results::bind(&run.result)?;
     let mut head = results.connect(&run.work, load::settings(&run.load))?;
     progress.show("waiting for the workers");

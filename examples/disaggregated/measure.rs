@@ -57,11 +57,3 @@ pub(crate) fn now_ns() -> u64 {
     // Good until the year 2554.
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0))
 }
-
-/// The smallest sample that at least `percent` in a hundred do not exceed; 0 of none.
-pub(crate) fn percentile(samples: &[u64], percent: usize) -> u64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
-}

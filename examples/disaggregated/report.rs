@@ -10,7 +10,8 @@ use crate::Result;
 use crate::args::Load;
 use crate::demo::Outcome;
 use crate::load::Passed;
-use crate::measure::{End, Moved, Step, Told, percentile};
+use crate::measure::{End, Moved, Step, Told};
+use crate::percentile::percentile;
 
 #[derive(Serialize)]
 pub(crate) struct Report {

@@ -14,7 +14,7 @@ use tensorwire::{Decoder, Scalar};
 
 use crate::Result;
 use crate::children::Process;
-use crate::measure::percentile;
+use crate::percentile::percentile;
 use crate::plan::{Message, Request, Size};
 use crate::progress::Progress;
 use crate::stage::STOP;

@@ -25,7 +25,10 @@ mod head;
 mod inbox;
 mod link;
 mod measure;
+#[path = "../common/percentile.rs"]
+mod percentile;
 mod plan;
+#[path = "../common/progress.rs"]
 mod progress;
 mod python;
 mod report;
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn head(run: &Run) -> Result<()> {
-    let mut progress = Progress::new();
+    let mut progress = Progress::new("pipeline");
     let python = if run.python.is_empty() {
         None
     } else {

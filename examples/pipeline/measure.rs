@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use tensorwire::error::DecodeError;
 use tensorwire::{Decoder, Message};
 
+use crate::percentile::percentile;
+
 /// How often a received message is decoded to be timed.
 pub(crate) const REPEATS: usize = 200;
 
@@ -97,14 +99,6 @@ fn decode_once<F: AsRef<[u8]>>(
 pub(crate) fn clock_ns() -> u64 {
     let samples: Vec<u64> = (0..1000).map(|_| elapsed_ns(Instant::now())).collect();
     percentile(&samples, 50)
-}
-
-/// The smallest sample that at least `percent` in a hundred do not exceed; 0 of none.
-pub(crate) fn percentile(samples: &[u64], percent: usize) -> u64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
 fn elapsed_ns(start: Instant) -> u64 {

@@ -11,7 +11,8 @@ use crate::args::Run;
 use crate::head::{IN_FLIGHT, Passed};
 use crate::inbox::Receipt;
 use crate::link::Throughput;
-use crate::measure::{REPEATS, clock_ns, percentile};
+use crate::measure::{REPEATS, clock_ns};
+use crate::percentile::percentile;
 use crate::plan::{Message, Request, Stage};
 use crate::stage::VERIFIED;
 

@@ -9,8 +9,9 @@ use zerocopy::FromBytes;
 
 use super::{
     ENTRY_LEN, Entry, Error, ErrorKind, FRAMES_OFFSET, HEADER_LEN, Header, LENGTH_OFFSET, MAGIC,
-    TOTAL_LEN_OFFSET, VERSION, VERSION_OFFSET, aligned, table_end, wide,
+    TOTAL_LEN_OFFSET, VERSION, VERSION_OFFSET, aligned, table_end,
 };
+use crate::convert::to_u64;
 
 /// A checked header and table, apart from the frames.
 ///
@@ -75,7 +76,7 @@ impl<'a> Index<'a> {
         let table =
             table.and_then(|table| <[Entry]>::ref_from_bytes_with_elems(table, frames).ok());
         let Some(table) = table else {
-            let (expected, actual) = (wide(table_end), prefix.len());
+            let (expected, actual) = (to_u64(table_end), prefix.len());
             let kind = ErrorKind::Truncated { expected, actual };
             return Err(Error::new(kind, actual));
         };
@@ -92,7 +93,7 @@ impl<'a> Index<'a> {
             })?;
         }
         if end != total {
-            let (expected, actual) = (wide(end), wide(total));
+            let (expected, actual) = (to_u64(end), to_u64(total));
             let kind = ErrorKind::TotalLength { expected, actual };
             return Err(Error::new(kind, TOTAL_LEN_OFFSET));
         }
@@ -157,7 +158,7 @@ impl<'a> Index<'a> {
     /// [`total_len`](Self::total_len).
     pub fn check_padding(&self, body: &[u8]) -> Result<(), Error> {
         let Some(body) = body.get(..self.total_len) else {
-            let (expected, actual) = (wide(self.total_len), body.len());
+            let (expected, actual) = (to_u64(self.total_len), body.len());
             let kind = ErrorKind::Truncated { expected, actual };
             return Err(Error::new(kind, actual));
         };
@@ -228,7 +229,7 @@ impl Prefix {
     fn read(prefix: &[u8], total: usize) -> Result<Self, Error> {
         let prefix = prefix.get(..total).unwrap_or(prefix);
         let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
-            let (expected, actual) = (wide(HEADER_LEN), prefix.len());
+            let (expected, actual) = (to_u64(HEADER_LEN), prefix.len());
             let kind = ErrorKind::Truncated { expected, actual };
             return Err(Error::new(kind, actual));
         };
@@ -244,11 +245,11 @@ impl Prefix {
         }
         let expected = header.total_len.get();
         let actual = total;
-        if expected > wide(total) {
+        if expected > to_u64(total) {
             let kind = ErrorKind::Truncated { expected, actual };
             return Err(Error::new(kind, total));
         }
-        if expected < wide(total) {
+        if expected < to_u64(total) {
             let kind = ErrorKind::TrailingBytes { expected, actual };
             let offset = usize::try_from(expected).unwrap_or(total);
             return Err(Error::new(kind, offset));
@@ -277,18 +278,18 @@ impl Entry {
         let (offset, length) = (self.offset.get(), self.length.get());
         // `end` is at most `total`, which is the length of a slice.
         let start = aligned(end).unwrap_or(usize::MAX);
-        if offset != wide(start) {
-            let (expected, actual) = (wide(start), offset);
+        if offset != to_u64(start) {
+            let (expected, actual) = (to_u64(start), offset);
             return Err(ErrorKind::FrameOffset { expected, actual });
         }
         let Some(left) = total.checked_sub(start) else {
-            let (expected, actual) = (wide(start), wide(total));
+            let (expected, actual) = (to_u64(start), to_u64(total));
             return Err(ErrorKind::TotalLength { expected, actual });
         };
         match usize::try_from(length) {
             Ok(bytes) if bytes <= left => Ok(start.saturating_add(bytes)),
             _ => {
-                let (limit, actual) = (wide(left), length);
+                let (limit, actual) = (to_u64(left), length);
                 Err(ErrorKind::FrameLength { limit, actual })
             }
         }

@@ -344,8 +344,3 @@ const fn aligned(end: usize) -> Option<usize> {
 fn table_end(frames: usize) -> Option<usize> {
     frames.checked_mul(ENTRY_LEN)?.checked_add(HEADER_LEN)
 }
-
-/// A number of ours as one of the format's; no target has a `usize` of more bits.
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
-}

@@ -16,7 +16,8 @@ use zerocopy::IntoBytes;
 
 #[cfg(feature = "alloc")]
 use super::ALIGNMENT;
-use super::{Entry, Error, ErrorKind, Header, MAGIC, VERSION, aligned, table_end, wide};
+use super::{Entry, Error, ErrorKind, Header, MAGIC, VERSION, aligned, table_end};
+use crate::convert::to_u64;
 
 /// Returns how many bytes a bundle of frames of these lengths takes.
 ///
@@ -251,7 +252,7 @@ pub fn write_to<F: AsRef<[u8]>, W: io::Write>(frames: &[F], mut writer: W) -> io
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
     let measure = Measure::of(frames.iter().map(|frame| frame.as_ref().len())).map_err(invalid)?;
     measure.write(frames, |part| writer.write_all(part), invalid)?;
-    Ok(wide(measure.total_len))
+    Ok(to_u64(measure.total_len))
 }
 
 /// What the lengths of the frames add up to.
@@ -294,7 +295,7 @@ impl Measure {
             version: VERSION.into(),
             // It was counted as one.
             frames: u32::try_from(self.frames).unwrap_or(u32::MAX).into(),
-            total_len: wide(self.total_len).into(),
+            total_len: to_u64(self.total_len).into(),
         }
     }
 
@@ -354,9 +355,9 @@ impl Place {
 
     fn entry(&self) -> Entry {
         Entry {
-            offset: wide(self.start).into(),
+            offset: to_u64(self.start).into(),
             // `start` is not past `end`.
-            length: wide(self.end.saturating_sub(self.start)).into(),
+            length: to_u64(self.end.saturating_sub(self.start)).into(),
         }
     }
 }

@@ -76,7 +76,7 @@ mod decode;
 #[cfg(feature = "alloc")]
 mod decoder;
 pub(crate) mod encode;
-pub(crate) mod fields;
+mod fields;
 mod options;
 pub(crate) mod order;
 pub(crate) mod parts;

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::MemoryKind;
+use crate::convert::to_u64;
 use crate::transfer::pool::{PoolError, WindowError};
 
 /// An error of a data plane, sorted.
@@ -113,13 +114,12 @@ impl From<PoolError> for ErrorKind {
 
 impl From<WindowError> for ErrorKind {
     fn from(error: WindowError) -> Self {
-        let number = |x: usize| u64::try_from(x).unwrap_or(u64::MAX);
         match error {
             WindowError::Busy { .. } => Self::Busy,
             WindowError::Closed { .. } => Self::Closed,
             WindowError::PastEnd { len, room } => Self::PastWindow {
-                len: number(len),
-                room: number(room),
+                len: to_u64(len),
+                room: to_u64(room),
             },
         }
     }

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{ErrorKind, Slot};
+use crate::convert::to_u64;
 
 /// Bytes to push: the slot that they lie in, and where each piece of it goes.
 ///
@@ -71,7 +72,6 @@ impl Transfer {
     }
 
     /// Returns the slot that is pushed from.
-    #[must_use]
     pub const fn slot(&self) -> &Slot {
         &self.slot
     }
@@ -96,7 +96,6 @@ impl Transfer {
     }
 
     /// Returns the slot, and does not push.
-    #[must_use]
     pub fn into_slot(self) -> Slot {
         self.slot
     }
@@ -157,7 +156,7 @@ impl Piece {
     }
 
     pub(super) fn byte_len(&self) -> u64 {
-        u64::try_from(self.len()).unwrap_or(u64::MAX)
+        to_u64(self.len())
     }
 }
 

@@ -24,7 +24,6 @@ pub struct Stored {
 
 impl Stored {
     /// Returns the slot.
-    #[must_use]
     pub const fn slot(&self) -> &Slot {
         &self.slot
     }
@@ -42,7 +41,6 @@ impl Stored {
     }
 
     /// Returns slot, [`used_len`](Self::used_len) and manifest.
-    #[must_use]
     pub fn into_parts(self) -> (Slot, usize, Vec<u8>) {
         (self.slot, self.used_len, self.manifest)
     }

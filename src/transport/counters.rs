@@ -4,6 +4,7 @@
 use core::fmt::{self, Write as _};
 
 use super::{Cap, ErrorKind, TransportError};
+use crate::convert::to_u64;
 
 /// What a transport has done since it was made.
 ///
@@ -189,7 +190,7 @@ impl Recorder {
 
 /// Adds without ever wrapping.
 fn add(counter: &mut u64, amount: usize) {
-    *counter = counter.saturating_add(u64::try_from(amount).unwrap_or(u64::MAX));
+    *counter = counter.saturating_add(to_u64(amount));
 }
 
 /// A text without line breaks, control characters and what is not ASCII.

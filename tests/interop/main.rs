@@ -14,6 +14,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod messages;
+#[path = "../common/peer.rs"]
+mod peer;
 mod process;
 mod rebuild;
 

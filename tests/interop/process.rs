@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::PATIENCE;
 use super::messages::Message;
+use super::peer::Peer;
 use tensorwire::transport::{Part, SendFrames, Wait, zmq};
 
 /// An interpreter with torch, and the codec for it.
@@ -46,7 +47,7 @@ impl Python {
         NAMES.get_or_init(|| {
             let mut process = Process::start(self, &["list"]);
             let names: Vec<_> = std::iter::from_fn(|| process.line()).collect();
-            process.finish();
+            process.peer.finish(PATIENCE);
             assert!(names.iter().any(|name| name == "video"), "{names:?}");
             names
         })
@@ -146,13 +147,13 @@ impl Session {
 
     /// Waits until the peer has done, and done well.
     pub(crate) fn finish(mut self) {
-        self.process.finish();
+        self.process.peer.finish(PATIENCE);
     }
 }
 
-/// The process, which does not outlive this.
+/// The process and its output.
 struct Process {
-    child: Child,
+    peer: Peer,
     lines: Receiver<String>,
 }
 
@@ -176,7 +177,8 @@ impl Process {
                 }
             }
         });
-        Self { child, lines }
+        let peer = Peer(child);
+        Self { peer, lines }
     }
 
     /// The next line of its output, or `None` at the end.
@@ -188,26 +190,6 @@ impl Process {
                 panic!("the peer says nothing for {PATIENCE:?}")
             }
         }
-    }
-
-    fn finish(&mut self) {
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(started.elapsed() < PATIENCE, "the peer does not end");
-            thread::sleep(Duration::from_millis(5));
-        };
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both fail where it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

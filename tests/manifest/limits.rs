@@ -78,6 +78,22 @@ fn each_cap_refuses_what_is_over_it() {
     assert_eq!(none, Ok(0));
 }
 
+/// The manifest, a field, an entry and a shape are four levels, which the cap does not count.
+#[test]
+fn the_levels_of_a_manifest_itself_always_pass() {
+    let mut storage = room();
+    let shallow = Limits::new().with_depth(0);
+    let text = r#"{"x":[{"offset":0,"shape":[1],"dtype":"bool","new":0}]}"#;
+    let manifest = Manifest::decode(object(text), SLOT, &mut storage, &shallow);
+    assert_eq!(manifest.map(|manifest| manifest.len()), Ok(1));
+    let text = text.replace(r#""new":0"#, r#""new":[]"#);
+    for (depth, expected) in [(3, Some(DepthLimit { limit: 3 })), (4, None)] {
+        let limits = Limits::new().with_depth(depth);
+        let error = Manifest::decode(object(&text), SLOT, &mut storage, &limits).err();
+        assert_eq!(error.map(|error| error.kind()), expected);
+    }
+}
+
 /// A list of this many members, in descending order of offsets and of indices.
 #[cfg(feature = "alloc")]
 fn descending(count: usize, overlap: usize) -> String {

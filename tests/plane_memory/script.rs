@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tensorwire::plane::memory::{Fault, Hold, MemoryPlane};
+use tensorwire::plane::memory::{Fault, Hold, Plane};
 use tensorwire::plane::{DataPlane, ErrorKind};
 
 use super::two::{ended, two};
@@ -113,7 +113,7 @@ fn completions_wait_until_they_are_released() {
         let id = two.sender.push(two.transfer(fill, 512, address)).unwrap();
         (landing, id)
     });
-    let told = |plane: &mut MemoryPlane| {
+    let told = |plane: &mut Plane| {
         std::iter::from_fn(|| plane.poll_completion())
             .map(|completion| completion.id().value())
             .collect::<Vec<_>>()

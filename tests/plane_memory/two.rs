@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tensorwire::plane::memory::{Hub, MemoryPlane};
+use tensorwire::plane::memory::{Hub, Plane};
 use tensorwire::plane::{
     Completion, DataPlane, ErrorKind, PushId, Region, RegionOptions, Transfer,
 };
@@ -13,9 +13,9 @@ const LONG: Duration = Duration::from_secs(60);
 /// A sender and a receiver with a region each, of 16 slots of 512 bytes.
 pub(crate) struct Two {
     pub(crate) hub: Hub,
-    pub(crate) sender: MemoryPlane,
+    pub(crate) sender: Plane,
     pub(crate) ours: Region,
-    pub(crate) receiver: MemoryPlane,
+    pub(crate) receiver: Plane,
     pub(crate) theirs: Region,
 }
 
@@ -88,7 +88,7 @@ impl Two {
     }
 }
 
-pub(crate) fn ended(plane: &mut MemoryPlane, id: PushId) -> (Slot, Result<u64, ErrorKind>) {
+pub(crate) fn ended(plane: &mut Plane, id: PushId) -> (Slot, Result<u64, ErrorKind>) {
     let completion: Completion<_> = plane.wait_completion(LONG).unwrap();
     assert_eq!(completion.id(), id);
     completion.into_parts()

@@ -286,12 +286,12 @@ fn more_pieces_than_are_allowed_are_refused_with_the_numbers() {
 #[test]
 fn answers_that_are_none_are_ignored_and_numbers_that_disagree_are_told() {
     use tensorwire::plane::DataPlane as _;
-    use tensorwire::plane::messages::{Error, Messages};
+    use tensorwire::plane::messages::{Error, Plane};
 
     let (near, mut far) = loopback::pair();
     let mut near = Some(near);
     let connect = move |_: &str| near.take().ok_or(loopback::Error::Closed);
-    let mut sender = Messages::new("sender", connect);
+    let mut sender = Plane::new("sender", connect);
     let region = sender.register(super::REGION).unwrap();
     let push = || {
         let slot = region.pool().allocate(1).unwrap();

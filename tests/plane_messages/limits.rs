@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tensorwire::plane::messages::{Error, Links, Messages};
+use tensorwire::plane::messages::{Error, Links, Plane};
 use tensorwire::plane::{DataPlane, ErrorKind, MemoryKind, PlaneError, Transfer};
 use tensorwire::transport::ErrorKind as LinkError;
 use tensorwire::transport::loopback::{self, Loopback, Options};
@@ -108,7 +108,7 @@ fn a_session_that_cannot_be_reached_is_told_at_once() {
         (loopback::Error::EmptyMessage, ErrorKind::UnknownSession),
     ] {
         let connect = move |_: &str| Err::<Loopback, _>(error);
-        let mut sender = Messages::new("sender", connect);
+        let mut sender = Plane::new("sender", connect);
         let region = sender.register(REGION).unwrap();
         let transfer = Transfer::new(region.pool().allocate(1).unwrap(), SESSION);
         let (_, told) = sender.push(transfer).unwrap_err();
@@ -167,7 +167,7 @@ fn a_session_of_two_regions_is_written_in_both() {
 
 #[test]
 fn a_listener_without_links_waits_for_one() {
-    let mut receiver = Messages::new(SESSION, super::nobody());
+    let mut receiver = Plane::new(SESSION, super::nobody());
     let _region = receiver.register(REGION).unwrap();
     let listen = Links::new();
     let adder = listen.adder();

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tensorwire::plane::messages::{Adder, Error, Inlet, Links, Messages};
+use tensorwire::plane::messages::{Adder, Error, Inlet, Links, Plane};
 use tensorwire::plane::{Completion, DataPlane, PushId, Region, RegionOptions, Transfer};
 use tensorwire::transfer::pool::Slot;
 use tensorwire::transport::loopback::{self, Loopback, Options, Script};
@@ -29,11 +29,11 @@ type Scripts = (Script, Script);
 
 /// A receiver and a sender in one process, who take turns.
 struct World {
-    receiver: Messages<Connect>,
+    receiver: Plane<Connect>,
     received: Region,
     inlet: Inlet<Links<Loopback>>,
     adder: Adder<Loopback>,
-    sender: Messages<Connect>,
+    sender: Plane<Connect>,
     region: Region,
 }
 
@@ -46,11 +46,11 @@ impl World {
     fn scripted(options: Options, scripts: impl IntoIterator<Item = Scripts>) -> Self {
         let listen = Links::new();
         let adder = listen.adder();
-        let mut receiver = Messages::new(SESSION, nobody());
+        let mut receiver = Plane::new(SESSION, nobody());
         let received = receiver.register(REGION).unwrap();
         let inlet = receiver.inlet(listen);
         let connect = connect(adder.clone(), options, scripts);
-        let mut sender = Messages::new("sender", connect);
+        let mut sender = Plane::new("sender", connect);
         let region = sender.register(REGION).unwrap();
         Self {
             receiver,

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use tensorwire::message::{Cost, Decoder};
-use tensorwire::plane::messages::{Links, Messages};
+use tensorwire::plane::messages::{Links, Plane};
 use tensorwire::plane::{DataPlane, RegionOptions, Transfer};
 use tensorwire::transport::loopback::{self, Loopback, Message, Options};
 use tensorwire::transport::{Frames, RecvFrames, SendFrames, Wait};
@@ -58,7 +58,7 @@ fn pushes_of_many_threads_reach_one_inlet() {
     const ROUNDS: usize = 20;
     let listen = Links::new();
     let adder = listen.adder();
-    let mut receiver = Messages::new(SESSION, nobody());
+    let mut receiver = Plane::new(SESSION, nobody());
     let region = receiver.register(REGION).unwrap();
     let mut inlet = receiver.inlet(listen);
     let windows: Vec<_> = (0..PUSHERS)
@@ -69,7 +69,7 @@ fn pushes_of_many_threads_reach_one_inlet() {
         let address = region.address_of(window.offset()).unwrap();
         let connect = connect(adder.clone(), Options::new(), []);
         thread::spawn(move || {
-            let mut sender = Messages::new("sender", connect);
+            let mut sender = Plane::new("sender", connect);
             let region = sender.register(REGION).unwrap();
             let mut slot = region.pool().allocate(BLOCK).unwrap();
             for _ in 0..ROUNDS {
@@ -104,12 +104,12 @@ fn a_plane_pushes_to_several_sessions_and_waits_for_all() {
     for name in ["a", "b", "c"] {
         let listen = Links::new();
         adders.push((name, listen.adder()));
-        let mut receiver = Messages::new(name, nobody());
+        let mut receiver = Plane::new(name, nobody());
         let region = receiver.register(REGION).unwrap();
         let landing = region.pool().allocate(BLOCK).unwrap().open();
         ends.push((receiver.inlet(listen), region, landing));
     }
-    let mut sender = Messages::new("sender", move |session: &str| {
+    let mut sender = Plane::new("sender", move |session: &str| {
         let (near, far) = loopback::pair();
         let adder = adders.iter().find(|(name, _)| *name == session);
         adder.ok_or(loopback::Error::Closed)?.1.add(far);
@@ -179,11 +179,11 @@ fn a_large_push_is_copied_once_by_the_transport_and_once_into_its_window() {
     let large = RegionOptions::new(LEN);
     let listen = Links::new();
     let adder = listen.adder();
-    let mut receiver = Messages::new(SESSION, nobody());
+    let mut receiver = Plane::new(SESSION, nobody());
     let received = receiver.register(large).unwrap();
     let mut inlet = receiver.inlet(listen);
     let (note, noted) = std::sync::mpsc::channel();
-    let mut sender = Messages::new("sender", move |_: &str| {
+    let mut sender = Plane::new("sender", move |_: &str| {
         let (near, far) = loopback::pair();
         adder.add(far);
         let frames = note.clone();
@@ -221,7 +221,7 @@ fn a_large_push_is_copied_once_by_the_transport_and_once_into_its_window() {
 fn a_push_is_an_ordinary_tensor_message() {
     let (near, mut far) = loopback::pair();
     let mut near = Some(near);
-    let mut sender = Messages::new("sender", move |_: &str| {
+    let mut sender = Plane::new("sender", move |_: &str| {
         near.take().ok_or(loopback::Error::Closed)
     });
     let region = sender.register(REGION).unwrap();

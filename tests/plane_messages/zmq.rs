@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tensorwire::plane::messages::{Dealers, Error, InletError, Messages, Refusal, session_id};
+use tensorwire::plane::messages::{Dealers, Error, InletError, Plane, Refusal, session_id};
 use tensorwire::plane::{DataPlane, ErrorKind, PlaneError, RegionOptions, Transfer};
 use tensorwire::transport::zmq::{Context, Router, Socket};
 use tensorwire::transport::{Caps, Frames, RecvFrames, SendFrames};
@@ -22,7 +22,7 @@ fn many_push(endpoint: &str, pushers: u8, rounds: usize, len: usize) {
     let context = Context::new();
     let router = router(&context, endpoint);
     let session = session_id(router.endpoint());
-    let mut receiver = Messages::new(session.clone(), nobody());
+    let mut receiver = Plane::new(session.clone(), nobody());
     let options =
         RegionOptions::new(len.next_power_of_two() * usize::from(pushers)).with_min_block(BLOCK);
     let region = receiver.register(options).unwrap();
@@ -37,7 +37,7 @@ fn many_push(endpoint: &str, pushers: u8, rounds: usize, len: usize) {
             false => Context::new(),
         };
         thread::spawn(move || {
-            let mut sender = Messages::new("", Dealers::new(&context));
+            let mut sender = Plane::new("", Dealers::new(&context));
             let region = sender.register(RegionOptions::new(len)).unwrap();
             let mut slot = region.pool().allocate(len).unwrap();
             region.bytes_mut(&mut slot).unwrap().fill(fill);
@@ -91,12 +91,12 @@ fn an_inlet_and_a_pusher_take_turns_on_one_thread() {
     let context = Context::new();
     let router = router(&context, "tcp://127.0.0.1:*");
     let session = session_id(router.endpoint());
-    let mut receiver = Messages::new(session.clone(), nobody());
+    let mut receiver = Plane::new(session.clone(), nobody());
     let received = receiver.register(REGION).unwrap();
     let mut inlet = receiver.inlet(router);
     let landing = received.pool().allocate(BLOCK).unwrap().open();
     let address = received.address_of(landing.offset()).unwrap();
-    let mut sender = Messages::new("", Dealers::new(&context));
+    let mut sender = Plane::new("", Dealers::new(&context));
     let region = sender.register(REGION).unwrap();
     let push = |address: u64, session: &str| {
         let mut transfer = Transfer::new(region.pool().allocate(1).unwrap(), session);
@@ -137,7 +137,7 @@ fn a_peer_that_is_not_there_times_out_and_its_link_is_not_kept() {
     let context = Context::new();
     let session = router(&context, "tcp://127.0.0.1:*").endpoint().to_owned();
     let dealers = Dealers::new(&context).with_linger(Duration::from_millis(10));
-    let mut sender = Messages::new("", dealers).with_timeout(Duration::from_millis(50));
+    let mut sender = Plane::new("", dealers).with_timeout(Duration::from_millis(50));
     let region = sender.register(REGION).unwrap();
     let slot = region.pool().allocate(1).unwrap();
     sender.push(Transfer::new(slot, session)).unwrap();
@@ -153,7 +153,7 @@ fn garbage_and_too_much_over_tcp_leave_the_inlet_at_work() {
     let router = router.bind("tcp://127.0.0.1:*").unwrap();
     let session = session_id(router.endpoint());
     let endpoint = router.endpoint().to_owned();
-    let mut receiver = Messages::new(session.clone(), nobody());
+    let mut receiver = Plane::new(session.clone(), nobody());
     let received = receiver.register(REGION).unwrap();
     let mut inlet = receiver.inlet(router);
     let landing = received.pool().allocate(BLOCK).unwrap().open();
@@ -178,7 +178,7 @@ fn garbage_and_too_much_over_tcp_leave_the_inlet_at_work() {
     let answer = String::from_utf8_lossy(answer.frame(0).unwrap()).into_owned();
     assert!(answer.ends_with(r#""origin":1,"push":1,"refused":"count","numbers":[0,1]}}"#));
 
-    let mut sender = Messages::new("", Dealers::new(&context));
+    let mut sender = Plane::new("", Dealers::new(&context));
     let region = sender.register(REGION).unwrap();
     let mut transfer = Transfer::new(region.pool().allocate(1).unwrap(), session);
     transfer.add_piece(0..8, address).unwrap();

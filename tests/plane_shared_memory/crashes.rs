@@ -64,6 +64,43 @@ fn a_killed_sender_keeps_no_block_and_leaves_no_file() {
 }
 
 #[test]
+fn a_window_that_a_killed_sender_stands_in_takes_the_next_push() {
+    let folder = Folder::new();
+    let (mut plane, mut other) = (folder.plane(), folder.plane());
+    let region = register(&mut plane, 16 * MIB);
+    let theirs = register(&mut other, 8 * MIB);
+    let session = plane.session_id().to_owned();
+    let segment = folder.segment(&session, 1);
+    let mut numbers = Numbers(3);
+    let mut killed_inside = 0;
+    // As a preallocated slot, it is open all the time.
+    let landing = region.pool().allocate(8 * MIB).unwrap().open();
+    let address = region.address_of(landing.offset()).unwrap();
+    let window = (landing.offset() / MIB) as u64;
+    for round in 0..ROUNDS as u64 {
+        let len = (8 * MIB).to_string();
+        let arguments = [&*session, &address.to_string(), &len];
+        let mut sender = Process::start("pusher", &folder, &arguments);
+        assert_eq!(sender.hear(), "ready");
+        thread::sleep(Duration::from_micros(numbers.next() % 20_000));
+        sender.kill();
+        killed_inside += usize::from(is_written(state(&segment, window)));
+        for seed in [round, round + 1] {
+            let what = (seed, 8 * MIB);
+            let pushed = push(&mut other, &theirs, what, &session, address);
+            assert_eq!(pushed, Ok(8 << 20), "round {round}");
+            assert!(!is_written(state(&segment, window)));
+        }
+    }
+    assert!(killed_inside > 0, "never in the middle of a push");
+    let slot = landing.close().unwrap();
+    let bytes = region.bytes(&slot).unwrap();
+    assert!(crate::is_filled(bytes, ROUNDS as u64));
+    let pushed = push(&mut other, &theirs, (1, 8), &session, address);
+    assert_eq!(pushed, Err(ErrorKind::Closed));
+}
+
+#[test]
 fn a_sender_killed_after_its_landing_was_dropped_gives_the_block_back() {
     let folder = Folder::new();
     let mut plane = folder.plane();
@@ -212,7 +249,7 @@ fn a_sweep_spares_the_living_and_the_files_of_others() {
                     let address = theirs.base();
                     let pushed = push(&mut plane, &region, (seed, 8), peer.session_id(), address);
                     assert_eq!(pushed, Ok(8), "round {round}");
-                    landing.close().unwrap();
+                    drop(landing.close().unwrap());
                 }
             });
         }

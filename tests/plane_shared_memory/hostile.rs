@@ -79,8 +79,9 @@ fn what_stands_in_a_window_moves_no_bound_of_its_owner() {
         (1, 3 * mib + 1, Err(ErrorKind::Closed)),
         (1, 0, Err(ErrorKind::Closed)),
         (1, 1, Err(ErrorKind::PastWindow { len: mib, room: 1 })),
-        (dead, mib, Err(ErrorKind::Busy)),
-        (u64::MAX, mib, Err(ErrorKind::Busy)),
+        // Writers that do not live.
+        (dead, mib, Ok(mib)),
+        (u64::MAX, mib, Ok(mib)),
         (12_345, mib, Ok(mib)),
     ] {
         let first = theirs.pool().allocate(MIB).unwrap();
@@ -172,6 +173,8 @@ fn a_window_of_a_plane_of_its_own_is_no_longer_than_it_made_it() {
 #[test]
 fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     const ROUNDS: usize = 3000;
+    /// What the garbage makes of pushes sooner or later: how soon is up to the scheduler.
+    const EACH: [&str; 3] = ["Busy", "Closed", "Ok"];
     let folder = Folder::new();
     let (mut plane, mut peer) = (folder.plane(), folder.plane());
     let region = register(&mut plane, 2 * MIB);
@@ -195,7 +198,10 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     let mut slot = filled(&region, 2 * MIB, 5);
     let mut told = std::collections::BTreeMap::new();
     let (mut closed, mut busy) = (0, 0);
-    for round in 0..ROUNDS {
+    for round in 0..100 * ROUNDS {
+        if round >= ROUNDS && EACH.iter().all(|&kind| told.contains_key(kind)) {
+            break;
+        }
         if let Ok(slot) = theirs.pool().allocate([MIB, 2 * MIB][round % 2]) {
             let place = slot.offset()..slot.offset() + slot.len();
             assert!(place.end <= 8 * MIB && place.start % slot.len() == 0);
@@ -251,11 +257,7 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
         told.keys().all(|kind| known.contains(&kind.as_str())),
         "{told:?}"
     );
-    assert!(
-        ["Busy", "Closed", "Ok"]
-            .iter()
-            .all(|&kind| told.contains_key(kind))
-    );
+    assert!(EACH.iter().all(|&kind| told.contains_key(kind)), "{told:?}");
     assert!(closed > 0);
 
     // Then all of it is as it was.

@@ -4,6 +4,8 @@
 
 #[path = "../common/alone.rs"]
 mod alone;
+#[path = "../common/counting.rs"]
+mod counting;
 mod crashes;
 mod files;
 mod hostile;

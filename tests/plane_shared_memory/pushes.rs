@@ -6,7 +6,7 @@ use tensorwire::plane::shared::Builder;
 use tensorwire::plane::{DataPlane, ErrorKind, MemoryKind, PlaneError, RegionOptions, Transfer};
 
 use crate::process::Process;
-use crate::{Folder, MIB, base, filled, is_filled, push, register};
+use crate::{Folder, MIB, base, counting, filled, is_filled, push, push_slot, register};
 
 #[test]
 fn two_processes_push_both_ways() {
@@ -20,10 +20,13 @@ fn two_processes_push_both_ways() {
         let number = seed - 1;
         let address = worker.ask(&format!("open {len}")).parse().unwrap();
         let before = plane.copied_bytes();
-        let pushed = push(&mut plane, &region, (seed, len), &theirs, address);
+        let slot = filled(&region, len, seed);
+        let (allocated, (_, pushed)) =
+            counting::allocated_bytes(|| push_slot(&mut plane, slot, len, &theirs, address));
         assert_eq!(pushed, Ok(len as u64));
-        // Each byte was copied once.
+        // Each byte was copied once, and to nowhere on the way.
         assert_eq!(plane.copied_bytes() - before, len as u64);
+        assert!(allocated < 4096, "{allocated}");
         assert_eq!(worker.ask(&format!("close {number} {seed} {len}")), "good");
 
         let landing = region.pool().allocate(len).unwrap().open();

@@ -132,7 +132,7 @@ fn room_goes_to_those_who_wait_in_their_order() {
     bed.alloc("r", 8).unwrap();
     bed.alloc("small", 8).unwrap();
     // Room for a small one, which does not overtake.
-    bed.ballast.remove(0);
+    drop(bed.ballast.remove(0));
     let steps = |bed: &Bed| ["large", "r", "small"].map(|id| bed.instance.step(id.into()));
     assert!(sent(&mut bed.instance).is_empty());
     assert_eq!(steps(&bed), [Step::Waiting; 3]);

@@ -40,22 +40,16 @@ use core::fmt;
 use core::time::Duration;
 
 use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use script::Held;
 pub use script::{Fault, Hold, Script};
 
-use super::region::{Delivery, Inlet};
-use super::{
-    Completion, DataPlane, ErrorKind, HostMemory, MemoryKind, PushId, Region, RegionOptions,
-    Transfer, WeakRegion,
-};
-use crate::transfer::pool::rounded_len;
+use super::region::{Delivery, Regions};
+use super::{Completion, DataPlane, ErrorKind, PushId, Region, RegionOptions, Transfer};
 use crate::transport::{Deadline, Wait};
 
 /// Where the planes of a process meet. Clones are the same hub.
@@ -68,25 +62,16 @@ pub struct Hub {
 /// What peers see of a plane.
 struct Session {
     name: String,
-    inlets: Mutex<Vec<Inlet>>,
+    regions: Regions,
 }
 
 impl Session {
-    fn inlets(&self) -> MutexGuard<'_, Vec<Inlet>> {
-        self.inlets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Enters the windows that the pieces of `transfer` go to, all in one region.
     fn begin(&self, transfer: &Transfer) -> Result<Option<Delivery>, ErrorKind> {
-        let Some(first) = transfer.pieces().first() else {
+        if transfer.pieces().is_empty() {
             return Ok(None);
-        };
-        let inlets = self.inlets();
-        let mut inlets = inlets.iter();
-        let inlet = inlets.find(|inlet| inlet.has(first));
-        let (address, len) = (first.address(), first.byte_len());
-        let inlet = inlet.ok_or(ErrorKind::OutOfBounds { address, len })?;
-        inlet.begin(transfer.pieces()).map(Some)
+        }
+        self.regions.begin(transfer.pieces()).map(Some)
     }
 }
 
@@ -105,7 +90,7 @@ impl Hub {
     /// # Errors
     ///
     /// [`NameTaken`] if a plane of that name is there.
-    pub fn join(&self, name: &str) -> Result<MemoryPlane, NameTaken> {
+    pub fn join(&self, name: &str) -> Result<Plane, NameTaken> {
         let mut sessions = self.lock();
         if sessions
             .get(name)
@@ -115,14 +100,13 @@ impl Hub {
         }
         let session = Arc::new(Session {
             name: name.to_owned(),
-            inlets: Mutex::new(Vec::new()),
+            regions: Regions::default(),
         });
         sessions.insert(name.to_owned(), Arc::downgrade(&session));
         drop(sessions);
-        Ok(MemoryPlane {
+        Ok(Plane {
             hub: self.clone(),
             session,
-            regions: Vec::new(),
             script: Script::new(),
             next_id: 0,
             under_way: VecDeque::new(),
@@ -163,12 +147,11 @@ impl core::error::Error for NameTaken {}
 
 /// The data plane of one worker of a process, in a [`Hub`].
 ///
-/// Of the host's memory, [`MemoryKind::Host`], alone. Dropped, its session is gone: pushes to
+/// Of the host's memory, [`MemoryKind::Host`](super::MemoryKind::Host), alone. Dropped, its session is gone: pushes to
 /// it fail with [`PeerGone`](ErrorKind::PeerGone), and its own that were held end untold.
-pub struct MemoryPlane {
+pub struct Plane {
     hub: Hub,
     session: Arc<Session>,
-    regions: Vec<WeakRegion>,
     script: Script,
     next_id: u64,
     under_way: VecDeque<Push>,
@@ -193,18 +176,11 @@ enum Stage {
     Ended(Result<u64, ErrorKind>),
 }
 
-impl MemoryPlane {
+impl Plane {
     /// Returns a handle that makes pushes of this plane fail, and stops them half way.
     #[must_use]
     pub fn script(&self) -> Script {
         self.script.clone()
-    }
-
-    /// Returns the region that the slot of `transfer` is of.
-    fn source_of(&self, transfer: &Transfer) -> Result<Region, ErrorKind> {
-        let mut regions = self.regions.iter().filter_map(WeakRegion::upgrade);
-        let region = regions.find(|region| region.pool().owns(transfer.slot()));
-        region.ok_or(ErrorKind::ForeignSlot)
     }
 
     /// Lets every push go on as far as the script allows.
@@ -274,7 +250,7 @@ impl Push {
     }
 }
 
-impl DataPlane for MemoryPlane {
+impl DataPlane for Plane {
     type Error = ErrorKind;
 
     fn session_id(&self) -> &str {
@@ -286,21 +262,7 @@ impl DataPlane for MemoryPlane {
     /// - [`Unsupported`](ErrorKind::Unsupported) for memory that is not plainly the host's.
     /// - [`Pool`](ErrorKind::Pool) for lengths that no pool has, or without so much memory.
     fn register(&mut self, options: RegionOptions) -> Result<Region, ErrorKind> {
-        let kind = options.kind();
-        if kind != MemoryKind::Host {
-            return Err(ErrorKind::Unsupported { kind });
-        }
-        let min_block = options.min_block();
-        let memory = HostMemory::new(rounded_len(options.len(), min_block)?)?;
-        let (region, inlet) = Inlet::new(Box::new(memory), min_block)?;
-        // What is left of regions that were dropped goes now, as others may get their addresses.
-        self.regions.retain(|region| region.upgrade().is_some());
-        self.regions.push(region.downgrade());
-        let mut inlets = self.session.inlets();
-        inlets.retain(|inlet| !inlet.is_gone());
-        inlets.push(inlet);
-        drop(inlets);
-        Ok(region)
+        self.session.regions.register(options)
     }
 
     /// # Errors
@@ -311,9 +273,8 @@ impl DataPlane for MemoryPlane {
         if let Err(error @ ErrorKind::UnknownSession) = self.hub.find(transfer.session()) {
             return Err((transfer, error));
         }
-        let source = match self.source_of(&transfer) {
-            Ok(source) => source,
-            Err(error) => return Err((transfer, error)),
+        let Some(source) = self.session.regions.owning(transfer.slot()) else {
+            return Err((transfer, ErrorKind::ForeignSlot));
         };
         let (fault, held) = self.script.next();
         if let Fault::Refuse(error) = fault {
@@ -354,9 +315,9 @@ impl DataPlane for MemoryPlane {
     }
 }
 
-impl fmt::Debug for MemoryPlane {
+impl fmt::Debug for Plane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryPlane")
+        f.debug_struct("Plane")
             .field("session_id", &self.session.name)
             .field("under_way", &self.under_way.len())
             .field("ended", &self.ended.len())

@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::plane::ErrorKind;
 
-/// Makes pushes of a [`MemoryPlane`](super::MemoryPlane) fail, and stops them half way.
+/// Makes pushes of a [`Plane`](super::Plane) fail, and stops them half way.
 ///
 /// Clones are the same script: keep one while a driver owns the plane. What is held goes on when
 /// the plane is polled after its release.

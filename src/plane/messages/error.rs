@@ -30,7 +30,7 @@ pub enum Error {
     TimedOut,
     /// The push has more bytes than [`with_max_push_bytes`] admits.
     ///
-    /// [`with_max_push_bytes`]: super::Messages::with_max_push_bytes
+    /// [`with_max_push_bytes`]: super::Plane::with_max_push_bytes
     TooLarge {
         /// How many are admitted.
         limit: u64,

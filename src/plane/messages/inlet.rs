@@ -10,6 +10,7 @@ use super::connect::Listen;
 use super::seen::{Old, Seen};
 use super::wire::{self, Answer, Id, Push};
 use super::{InletError, MAX_PIECES, Malformed, Refusal, Regions};
+use crate::convert::to_u64;
 use crate::dtype::DType;
 use crate::message::{Decoder, Message};
 use crate::plane::Piece;
@@ -18,7 +19,7 @@ use crate::transport::{Frames, TransportError, Wait};
 
 /// Writes pushes into the open windows of a session, and answers each.
 ///
-/// [`Messages::inlet`](super::Messages::inlet) makes one. It may be moved to another thread,
+/// [`Plane::inlet`](super::Plane::inlet) makes one. It may be moved to another thread,
 /// and outlive its plane. What it does with a message, whatever the message holds, is
 /// in [the module](super#what-an-inlet-does).
 ///
@@ -255,7 +256,7 @@ impl Target {
             delivery
                 .write(piece.address(), bytes)
                 .map_err(Refusal::from)?;
-            written = written.saturating_add(wide(bytes.len()));
+            written = written.saturating_add(to_u64(bytes.len()));
         }
         Ok(written)
     }
@@ -271,7 +272,7 @@ impl Target {
         self.pieces.clear();
         let (limit, tensors) = (self.max_pieces, message.len());
         if tensors > limit {
-            let (limit, actual) = (wide(limit), wide(tensors));
+            let (limit, actual) = (to_u64(limit), to_u64(tensors));
             return Err(Refusal::TooMany { limit, actual }.into());
         }
         let mut addresses = push.addresses.iter();
@@ -289,7 +290,7 @@ impl Target {
         }
         let addresses = self.pieces.len().saturating_add(addresses.count());
         if addresses != tensors {
-            let (tensors, addresses) = (wide(tensors), wide(addresses));
+            let (tensors, addresses) = (to_u64(tensors), to_u64(addresses));
             return Err(Refusal::Count { tensors, addresses }.into());
         }
         Ok(())
@@ -335,10 +336,6 @@ impl From<Refusal> for Refused {
     fn from(reason: Refusal) -> Self {
         Self::Reason(reason)
     }
-}
-
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// As many pieces as the manifest of any known role has tensors, many times over.

@@ -1,13 +1,13 @@
 //! A data plane over any message transport: the fallback between hosts.
 //!
 //! ```text
-//!        Messages                    a Connect's link -> a Listen           Inlet
+//!        Plane                       a Connect's link -> a Listen           Inlet
 //!  push: slot of a region  --- metadata, one frame a piece --->  checked, then copied into the
 //!                                                                open windows of a region
 //!  completion: the slot   <---- ok, or why not --------------   answered
 //! ```
 //!
-//! [`Messages`] pushes, and is the [`DataPlane`](super::DataPlane). An [`Inlet`] receives: it is made of
+//! [`Plane`] pushes, and is the [`DataPlane`](super::DataPlane). An [`Inlet`] receives: it is made of
 //! the plane whose regions it writes into, and polled by whoever likes, on the same thread or on one
 //! of its own. Neither has a thread, and neither waits unless asked to.
 //!
@@ -96,11 +96,11 @@
 //!
 //! | | the push ends with | the link |
 //! |---|---|---|
-//! | the message is lost, or the peer is silent | [`TimedOut`](Error::TimedOut), after [`with_timeout`](Messages::with_timeout) | is dropped when nothing is under way on it |
+//! | the message is lost, or the peer is silent | [`TimedOut`](Error::TimedOut), after [`with_timeout`](Plane::with_timeout) | is dropped when nothing is under way on it |
 //! | the answer is lost | `TimedOut`, though the bytes arrived | as above |
 //! | there is no room to send | it waits in its slot, and then `TimedOut` | stays |
 //! | the link fails | [`Link`](Error::Link), as do all that are under way on it | is dropped |
-//! | an answer comes late, or twice, or is none | nothing: it is [counted](Messages::ignored) | stays |
+//! | an answer comes late, or twice, or is none | nothing: it is [counted](Plane::ignored) | stays |
 //!
 //! The next push to that session makes another link. Nothing is pushed again unasked.
 //!
@@ -121,7 +121,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tensorwire::plane::messages::{Links, Messages};
+//! use tensorwire::plane::messages::{Links, Plane};
 //! use tensorwire::plane::{DataPlane, RegionOptions, Transfer};
 //! use tensorwire::transport::loopback;
 //!
@@ -131,14 +131,14 @@
 //! let listen = Links::new();
 //! let adder = listen.adder();
 //! let nobody = |_: &str| Err::<loopback::Loopback, _>(loopback::Error::Closed);
-//! let mut decoder = Messages::new("decoder", nobody);
+//! let mut decoder = Plane::new("decoder", nobody);
 //! let received = decoder.register(options)?;
 //! let mut inlet = decoder.inlet(listen);
 //! let landing = received.pool().allocate(4096)?.open();
 //! let address = received.address_of(landing.offset())?;
 //!
 //! // The sender connects at its first push: here, by giving the far end of a pair away.
-//! let mut denoiser = Messages::new("denoiser", move |_: &str| {
+//! let mut denoiser = Plane::new("denoiser", move |_: &str| {
 //!     let (near, far) = loopback::pair();
 //!     adder.add(far);
 //!     Ok::<_, loopback::Error>(near)
@@ -158,8 +158,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Over ZeroMQ the two ends are `Messages::new(session_id(router.endpoint()), ..)` with
-//! `inlet(router)`, and `Messages::new("", Dealers::new(&context))`.
+//! Over ZeroMQ the two ends are `Plane::new(session_id(router.endpoint()), ..)` with
+//! `inlet(router)`, and `Plane::new("", Dealers::new(&context))`.
 
 mod connect;
 mod error;
@@ -168,7 +168,6 @@ mod links;
 mod peer;
 mod pusher;
 mod refusal;
-mod regions;
 mod seen;
 mod session;
 mod wire;
@@ -179,13 +178,13 @@ pub use connect::{Connect, Listen};
 pub use error::{Error, InletError, Malformed};
 pub use inlet::{Inlet, Written};
 pub use links::{Adder, Linked, Links, LinksError};
-pub use pusher::Messages;
+pub use pusher::Plane;
 pub use refusal::Refusal;
 pub use session::session_id;
 #[cfg(feature = "zmq")]
 pub use zmq::Dealers;
 
-use regions::Regions;
+use super::region::Regions;
 
 /// The most pieces of a push: as many tensors as a message has by default.
 const MAX_PIECES: usize = 4096;

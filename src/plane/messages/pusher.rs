@@ -19,7 +19,7 @@ use crate::transport::TransportError;
 ///
 /// What goes over the links, what is promised and what is not, is in [the module](super).
 /// Others push here where an [`inlet`](Self::inlet) of this plane is polled.
-pub struct Messages<C: Connect> {
+pub struct Plane<C: Connect> {
     connect: C,
     session: String,
     regions: Regions,
@@ -40,7 +40,7 @@ pub struct Messages<C: Connect> {
     timeout: Duration,
 }
 
-impl<C: Connect> Messages<C> {
+impl<C: Connect> Plane<C> {
     /// Makes the plane of `session`, which reaches others by `connect`.
     ///
     /// Over sockets the session is the endpoint of the inlet, or better a
@@ -204,7 +204,7 @@ impl<C: Connect> Messages<C> {
     }
 }
 
-impl<C: Connect> DataPlane for Messages<C> {
+impl<C: Connect> DataPlane for Plane<C> {
     type Error = Error;
 
     fn session_id(&self) -> &str {
@@ -212,7 +212,7 @@ impl<C: Connect> DataPlane for Messages<C> {
     }
 
     fn register(&mut self, options: RegionOptions) -> Result<Region, Error> {
-        self.regions.register(options)
+        Ok(self.regions.register(options)?)
     }
 
     fn push(&mut self, transfer: Transfer) -> Result<PushId, (Transfer, Error)> {
@@ -260,7 +260,7 @@ impl<C: Connect> DataPlane for Messages<C> {
     }
 }
 
-impl<C: Connect> Messages<C> {
+impl<C: Connect> Plane<C> {
     /// Waits for one link on which a push is under way, for at most `left`.
     fn wait(&mut self, now: Instant, left: Duration) {
         let busy = |peer: &&mut Peer<C::Link>| !peer.flights.is_empty();
@@ -288,9 +288,9 @@ impl<C: Connect> Messages<C> {
     }
 }
 
-impl<C: Connect> fmt::Debug for Messages<C> {
+impl<C: Connect> fmt::Debug for Plane<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Messages")
+        f.debug_struct("Plane")
             .field("session", &self.session)
             .field("in_flight", &self.in_flight())
             .field("links", &self.links())

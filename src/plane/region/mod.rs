@@ -1,8 +1,9 @@
 //! Registered memory: a pool, and the bytes of its slots.
 #![allow(unsafe_code)]
 
+mod delivery;
 mod host;
-mod inlet;
+mod regions;
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -13,10 +14,12 @@ use alloc::sync::{Arc, Weak};
 
 use super::push::offset_in;
 use super::{ErrorKind, MemoryKind};
+use crate::convert::to_u64;
 use crate::transfer::pool::{Pool, PoolError, Slot, Windows};
 
+pub(super) use delivery::Delivery;
 pub use host::HostMemory;
-pub(super) use inlet::{Delivery, Inlet};
+pub(super) use regions::Regions;
 
 /// Memory that a data plane brings for a region.
 ///
@@ -50,7 +53,7 @@ pub unsafe trait Memory: fmt::Debug + Send + Sync {
 
     /// Returns the number by which peers know its first byte.
     fn address(&self) -> u64 {
-        u64::try_from(self.as_ptr().addr().get()).unwrap_or(u64::MAX)
+        to_u64(self.as_ptr().addr().get())
     }
 }
 
@@ -111,7 +114,7 @@ impl Region {
         })?;
         let pool = Pool::with_windows(rounded, min_block, windows)?;
         let address = memory.address();
-        let byte_len = u64::try_from(rounded).unwrap_or(u64::MAX);
+        let byte_len = to_u64(rounded);
         if address.checked_add(byte_len).is_none() {
             return Err(ErrorKind::OutOfBounds {
                 address,
@@ -140,9 +143,8 @@ impl Region {
     ///
     /// [`OutOfBounds`](ErrorKind::OutOfBounds) past the end of the pool.
     pub fn address_of(&self, offset: usize) -> Result<u64, ErrorKind> {
-        let byte_offset = u64::try_from(offset).unwrap_or(u64::MAX);
         // No saturation for an offset in the pool: `new` has seen that its end has an address.
-        let address = self.base().saturating_add(byte_offset);
+        let address = self.base().saturating_add(to_u64(offset));
         if offset > self.len() {
             return Err(ErrorKind::OutOfBounds { address, len: 0 });
         }
@@ -236,7 +238,7 @@ impl Region {
             return Err(ErrorKind::Unsupported { kind });
         }
         // `pool.len() <= memory.len()` since the region was made, and slots end inside of their pool.
-        offset_in(0, self.len(), u64::try_from(offset).unwrap_or(u64::MAX), 0)?;
+        offset_in(0, self.len(), to_u64(offset), 0)?;
         // SAFETY: `NonNull::add` asks that the sum of bytes is at most `isize::MAX`, and that
         // the result is inside the allocation of the pointer, or at its end: `offset` is
         // at most the length of the pool, which is at most that of the memory, and that lies in

@@ -17,6 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::layout::{HEADER_LEN, Layout};
 use super::name::{Name, Session, Writer};
+use crate::convert::to_u64;
 
 /// What every file of ours may be: read and written by its owner.
 const MODE: u32 = 0o600;
@@ -207,7 +208,7 @@ impl Held {
     /// Gives the file its length and its header, and takes memory for all of it now:
     /// later, where there is none left, a touch would end the process.
     fn reserve(&self, layout: &Layout) -> io::Result<()> {
-        self.file.set_len(wide(layout.total_len()))?;
+        self.file.set_len(to_u64(layout.total_len()))?;
         self.write_zeros(0, layout.windows_end())?;
         self.write_zeros(layout.pool_offset(), layout.pool_len())?;
         self.file.write_all_at(layout.header().as_bytes(), 0)
@@ -215,12 +216,12 @@ impl Held {
 
     fn write_zeros(&self, start: usize, len: usize) -> io::Result<()> {
         let zeros = vec![0; 1 << 20];
-        let mut offset = wide(start);
+        let mut offset = to_u64(start);
         let mut left = len;
         while left > 0 {
             let part = zeros.get(..left).unwrap_or(&zeros);
             self.file.write_all_at(part, offset)?;
-            offset = offset.saturating_add(wide(part.len()));
+            offset = offset.saturating_add(to_u64(part.len()));
             left = left.saturating_sub(part.len());
         }
         Ok(())
@@ -271,9 +272,4 @@ fn is_held(file: &File) -> bool {
         Err(TryLockError::WouldBlock) => true,
         Err(TryLockError::Error(_)) => true,
     }
-}
-
-/// A `usize` has at most 64 bits.
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }

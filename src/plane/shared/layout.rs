@@ -5,6 +5,7 @@ use core::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::name::VERSION;
+use crate::convert::to_u64;
 
 /// The first bytes of every segment.
 const MAGIC: [u8; 8] = *b"TWSHMSEG";
@@ -126,11 +127,11 @@ impl Layout {
             magic: MAGIC,
             version: u64::from(VERSION),
             base: self.base(),
-            pool_len: wide(self.pool_len),
+            pool_len: to_u64(self.pool_len),
             min_block: self.min_block,
             windows_offset: WINDOWS_OFFSET,
-            pool_offset: wide(self.pool_offset),
-            total_len: wide(self.total_len),
+            pool_offset: to_u64(self.pool_offset),
+            total_len: to_u64(self.total_len),
         }
     }
 
@@ -149,7 +150,7 @@ impl Layout {
         if index >= self.windows {
             return None;
         }
-        let offset = wide(index)
+        let offset = to_u64(index)
             .checked_mul(WINDOW_LEN)?
             .checked_add(WINDOWS_OFFSET)?;
         usize::try_from(offset).ok()
@@ -157,13 +158,13 @@ impl Layout {
 
     /// Returns the window that covers a pool's byte if it is of one block.
     pub(super) fn window_of(&self, pool_offset: usize) -> usize {
-        let index = wide(pool_offset).checked_div(self.min_block).unwrap_or(0);
+        let index = to_u64(pool_offset).checked_div(self.min_block).unwrap_or(0);
         usize::try_from(index).unwrap_or(usize::MAX)
     }
 
     /// Returns the first byte of the pool that window `index` covers.
     pub(super) fn start_of(&self, index: usize) -> Option<usize> {
-        let start = wide(index).checked_mul(self.min_block)?;
+        let start = to_u64(index).checked_mul(self.min_block)?;
         usize::try_from(start).ok()
     }
 
@@ -191,11 +192,6 @@ impl Layout {
     pub(super) const fn total_len(&self) -> usize {
         self.total_len
     }
-}
-
-/// A `usize` has at most 64 bits.
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -82,7 +82,8 @@
 //!   [`PeerGone`](super::ErrorKind::PeerGone). Each push looks.
 //! - A writer that dies inside a window does not keep it: the owner finds its lock free, and
 //!   the window closes. The landing gives a slot then, half written, of which no completion
-//!   and no `transfer_pushed` ever told.
+//!   and no `transfer_pushed` ever told. If it stays open, the next writer finds the lock free,
+//!   and takes the place of the dead one.
 //! - Dropping a [`Region`](super::Region) takes its file away; a new plane takes
 //!   away what dead planes of its user left. Until then it takes up memory.
 //!

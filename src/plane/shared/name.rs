@@ -102,6 +102,12 @@ impl Writer {
     pub(super) const fn word(self) -> u64 {
         self.0
     }
+
+    /// Returns what it leaves in an open window whose generation a dead writer took along:
+    /// a random number, and neither closed nor a writer.
+    pub(super) const fn as_generation(self) -> u64 {
+        self.0 & !Self::BIT | 1
+    }
 }
 
 /// A file of ours in the folder.

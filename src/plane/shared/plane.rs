@@ -20,6 +20,7 @@ use super::memory::SegmentMemory;
 use super::name::{Name, Session};
 use super::peers::{Peers, look_for};
 use super::windows::{OwnWindows, Writing};
+use crate::convert::to_u64;
 use crate::plane::{
     Completion, DataPlane, ErrorKind, Piece, PushId, Region, RegionOptions, Transfer, WeakRegion,
 };
@@ -242,7 +243,7 @@ impl Plane {
         let mut is_whole = true;
         for (mapping, offset, source) in &targets {
             is_whole &= mapping.copy_to_pool(*offset, source);
-            copied = copied.saturating_add(wide(source.len()));
+            copied = copied.saturating_add(to_u64(source.len()));
         }
         Ok((copied, writing.finish() && is_whole))
     }
@@ -255,7 +256,7 @@ impl Plane {
         known: Option<&Arc<Mapping>>,
         writing: &mut Writing,
     ) -> Result<(Arc<Mapping>, usize), Error> {
-        let (address, len) = (piece.address(), wide(piece.len()));
+        let (address, len) = (piece.address(), to_u64(piece.len()));
         let (number, _) = split_address(address);
         let mapping = match known {
             Some(known) => Arc::clone(known),
@@ -266,7 +267,7 @@ impl Plane {
         };
         let layout = mapping.layout();
         let offset = piece.offset_in(layout.base(), layout.pool_len())?;
-        let index = writing.enter(&mapping, offset, piece.len());
+        let index = writing.enter(&self.folder, &mapping, offset, piece.len());
         let index = index.map_err(|refused| Error::of_window(refused, len))?;
         // In a pool of this very plane, others may have opened what is not.
         if session == self.session && !self.has_open(number, index, offset, piece.len()) {
@@ -308,7 +309,7 @@ impl DataPlane for Plane {
         let (session, mut number) = (self.session, self.number);
         let created = self.folder.create_segment(|| {
             number = number.saturating_add(1);
-            let layout = Layout::new(number, wide(len), wide(options.min_block()));
+            let layout = Layout::new(number, to_u64(len), to_u64(options.min_block()));
             let layout = layout.ok_or(io::ErrorKind::InvalidInput)?;
             Ok((Name::Segment(session, number), layout))
         });
@@ -366,9 +367,4 @@ impl fmt::Debug for Plane {
             .field("mapped_segments", &self.peers.len())
             .finish_non_exhaustive()
     }
-}
-
-/// A `usize` has at most 64 bits.
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }

@@ -13,7 +13,9 @@
 //!
 //! The owner's `close` first sets the length to 0, so that no other writer enters, and
 //! then takes the state to 0, which fails while a writer stands there. A writer whose
-//! plane is dead does not count.
+//! plane is dead does not count: not for the owner, and not for the next writer, which
+//! takes its place. What the generation was is lost with it; that one leaves another
+//! number, which no owner gives.
 //!
 //! What the owner relies on is its own book; the words only tell the others.
 
@@ -27,6 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::file::Folder;
 use super::mapping::{Mapping, Words};
 use super::name::Writer;
+use crate::convert::to_u64;
 use crate::transfer::pool::Windows;
 
 /// The state of a window that is closed.
@@ -182,13 +185,15 @@ impl Writing {
     }
 
     /// Enters the window that holds `len` bytes from byte `offset` of the pool on, and
-    /// returns its index. One that this push has entered before it stays in.
+    /// returns its index. One that this push has entered before it stays in. `folder` knows
+    /// which writers live.
     ///
     /// # Errors
     ///
     /// As [`Refused`] says; then the windows are as they were.
     pub(super) fn enter(
         &mut self,
+        folder: &Folder,
         mapping: &Arc<Mapping>,
         offset: usize,
         len: usize,
@@ -211,10 +216,14 @@ impl Writing {
             let room = end.and_then(|end| end.checked_sub(offset));
             if let Some(room) = room.filter(|&room| room > 0) {
                 if !self.is_in(mapping, index) {
+                    let writer = Writer::from_word(state);
+                    if writer.is_some_and(|writer| folder.lives(writer)) {
+                        return Err(Refused::Busy);
+                    }
                     self.enter_window(mapping, index, words, (state, window_len))?;
                 }
                 if len > room {
-                    let room = u64::try_from(room).unwrap_or(u64::MAX);
+                    let room = to_u64(room);
                     return Err(Refused::TooShort { room });
                 }
                 return Ok(index);
@@ -243,6 +252,7 @@ impl Writing {
         self.entered.iter().any(is_it)
     }
 
+    /// Enters a window in which `state` is no writer, or a dead one.
     fn enter_window(
         &mut self,
         mapping: &Arc<Mapping>,
@@ -250,9 +260,6 @@ impl Writing {
         words: Words<'_>,
         (state, len): (u64, u64),
     ) -> Result<(), Refused> {
-        if Writer::from_word(state).is_some() {
-            return Err(Refused::Busy);
-        }
         let swap = words.state.compare_exchange(
             state,
             self.writer.word(),
@@ -260,7 +267,10 @@ impl Writing {
             Ordering::Relaxed,
         );
         if let Err(found) = swap {
-            let is_busy = Writer::from_word(found).is_some();
+            // Where a dead writer stood, another was faster, and may have left by now.
+            let is_busy = [found, state]
+                .iter()
+                .any(|&word| Writer::from_word(word).is_some());
             return Err(if is_busy {
                 Refused::Busy
             } else {
@@ -270,7 +280,10 @@ impl Writing {
         let entered = Entered {
             mapping: Arc::clone(mapping),
             index,
-            generation: state,
+            generation: match Writer::from_word(state) {
+                Some(_) => self.writer.as_generation(),
+                None => state,
+            },
             len,
         };
         // The owner may have begun to close it between the two looks.

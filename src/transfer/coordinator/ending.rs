@@ -29,7 +29,7 @@ impl Coordinator {
         }
         self.keep_storage(request.output);
         self.clients.remove(&request.client);
-        self.finished = self.finished.saturating_add(1);
+        self.totals.count_finished();
         let request = request.client;
         self.events.push_back(Event::Finished { request });
     }
@@ -116,14 +116,12 @@ impl Coordinator {
             && now < request.deadline;
         if again {
             request.attempt = request.attempt.saturating_add(1);
-            self.retried = self.retried.saturating_add(1);
+            self.totals.count_retry();
             self.retry(request, failure);
         } else {
             self.keep_storage(core::mem::take(&mut request.output));
             self.clients.remove(&request.client);
-            if let Some(count) = self.failed.get_mut(kind.index()) {
-                *count = count.saturating_add(1);
-            }
+            self.totals.count_failure(kind);
             let request = request.client;
             self.events.push_back(Event::Failed { request, failure });
         }

@@ -120,17 +120,6 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Its place in an array of one of each.
-    pub(super) const fn index(self) -> usize {
-        match self {
-            Self::Cancelled => 0,
-            Self::NothingStaged { .. } => 1,
-            Self::RoleFailed { .. } => 2,
-            Self::TimedOut { .. } => 3,
-            Self::WorkerRestarted { .. } => 4,
-        }
-    }
-
     /// What a worker is told that loses a request.
     pub(super) const fn reason(self) -> &'static str {
         match self {

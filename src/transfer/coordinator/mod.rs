@@ -203,9 +203,8 @@ pub struct Coordinator {
     events: VecDeque<Event>,
     decoder: Decoder,
     serial: u64,
-    finished: u64,
-    retried: u64,
-    failed: [u64; 5],
+    /// Of all that has ended; how many are active is not kept here.
+    totals: Statistics,
 }
 
 impl Coordinator {
@@ -231,9 +230,7 @@ impl Coordinator {
             events: VecDeque::new(),
             decoder: Decoder::with_options(settings.options),
             serial: 0,
-            finished: 0,
-            retried: 0,
-            failed: [0; 5],
+            totals: Statistics::default(),
         })
     }
 

@@ -4,6 +4,15 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// How the worker that gets the next request is chosen among those with a free place.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::transfer::coordinator::Policy;
+///
+/// assert_eq!(Policy::from_name("max_free_slots"), Some(Policy::MostFree));
+/// assert_eq!(Policy::RoundRobin.to_string(), "round_robin");
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Policy {

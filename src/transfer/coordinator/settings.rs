@@ -38,6 +38,20 @@ impl Workers {
 }
 
 /// Which roles a request passes, and the workers of each.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::transfer::coordinator::{Topology, Workers};
+///
+/// let topology = Topology::new(
+///     Workers::new(["tcp://10.0.0.1:5571"], 4),
+///     Workers::new(["tcp://10.0.0.2:5571", "tcp://10.0.0.3:5571"], 2),
+///     Workers::new(["tcp://10.0.0.1:5572"], 4),
+/// );
+/// let names: Vec<_> = topology.roles().map(|role| role.name()).collect();
+/// assert_eq!(names, ["encoder", "denoiser", "decoder"]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Topology {
     pub(super) stages: Vec<(Role, Workers)>,
@@ -108,6 +122,19 @@ impl Topology {
 }
 
 /// How a head node chooses, how long it waits, and how much it takes on.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use tensorwire::transfer::coordinator::{Policy, Settings};
+///
+/// // Each request within ten minutes, and a second try if the first took four.
+/// let settings = Settings::new()
+///     .with_policy(Policy::MostFree)
+///     .with_retries(1)
+///     .with_attempt_timeout(Duration::from_secs(240));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub(super) policy: Policy,

@@ -2,6 +2,7 @@
 
 use super::Coordinator;
 use super::event::FailureKind;
+use super::slots::Slots;
 use crate::transfer::Role;
 
 /// How busy the workers of one role are.
@@ -52,6 +53,27 @@ pub struct Statistics {
     pub retried: u64,
 }
 
+impl Statistics {
+    pub(super) const fn count_finished(&mut self) {
+        self.finished = self.finished.saturating_add(1);
+    }
+
+    pub(super) const fn count_retry(&mut self) {
+        self.retried = self.retried.saturating_add(1);
+    }
+
+    pub(super) const fn count_failure(&mut self, kind: FailureKind) {
+        let count = match kind {
+            FailureKind::Cancelled => &mut self.cancelled,
+            FailureKind::NothingStaged { .. } => &mut self.nothing_staged,
+            FailureKind::RoleFailed { .. } => &mut self.role_failed,
+            FailureKind::TimedOut { .. } => &mut self.timed_out,
+            FailureKind::WorkerRestarted { .. } => &mut self.worker_restarted,
+        };
+        *count = count.saturating_add(1);
+    }
+}
+
 impl Coordinator {
     /// Returns how busy the workers of a role are; `None` if the pipeline has no such role.
     ///
@@ -59,7 +81,7 @@ impl Coordinator {
     #[must_use]
     pub fn role_statistics(&self, role: Role) -> Option<RoleStatistics> {
         let stage = self.stages.iter().find(|stage| stage.role == role)?;
-        let count = |count: fn(&super::slots::Slots) -> usize| stage.slots().map(count).sum();
+        let count = |count: fn(&Slots) -> usize| stage.slots().map(count).sum();
         let free_places = stage.places.total_free();
         Some(RoleStatistics {
             workers: stage.workers(),
@@ -67,9 +89,9 @@ impl Coordinator {
             queued: stage.waiting,
             running: stage.places.total().saturating_sub(free_places),
             free_places,
-            free_slots: count(super::slots::Slots::free),
-            lent_slots: count(super::slots::Slots::lent),
-            quarantined_slots: count(super::slots::Slots::quarantined),
+            free_slots: count(Slots::free),
+            lent_slots: count(Slots::lent),
+            quarantined_slots: count(Slots::quarantined),
             fast_path: stage.fast,
             slow_path: stage.slow,
         })
@@ -78,19 +100,9 @@ impl Coordinator {
     /// Returns how many requests there are and were.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let failed = |kind: FailureKind| self.failed.get(kind.index()).copied().unwrap_or(0);
-        let role = Role::Decoder;
         Statistics {
             active: self.clients.len(),
-            finished: self.finished,
-            cancelled: failed(FailureKind::Cancelled),
-            nothing_staged: failed(FailureKind::NothingStaged { role }),
-            role_failed: failed(FailureKind::RoleFailed { role }),
-            timed_out: failed(FailureKind::TimedOut {
-                after: self.settings.timeout,
-            }),
-            worker_restarted: failed(FailureKind::WorkerRestarted { role, worker: 0 }),
-            retried: self.retried,
+            ..self.totals
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Control messages: who asks whom for what, read and written.
 //!
 //! ```text
-//!  frame 0   __transfer__                    just these 12 bytes
+//!  frame 0   __transfer__                    just these 12 bytes: CONTROL_MARKER
 //!  frame 1   the payload: one JSON object    no white space when written
 //!            {"msg_type":"transfer_pushed","request_id":"r1"}
 //!  frame 2.. ignored
 //! ```
 //!
 //! A message whose frame 0 is anything else is no control message:
-//! [`classify`](crate::message::classify) tells them apart. This is the format of
+//! [`classify`](crate::message::classify) tells them apart, and an answer starts with
+//! [`CONTROL_MARKER`]. This is the format of
 //! sglang's disaggregated diffusion transport (`transport/protocol.py`, release
 //! 0.5.23).
 //!
@@ -66,10 +67,38 @@
 //! - On the fast path the scalars of a `transfer_ready` hold `_prealloc_slot_id`,
 //!   last: see [`Ready::preallocated_slot`].
 //!
+//! # Examples
+//!
+//! A head node's answer to `transfer_staged`, on the fast path:
+//!
+//! ```
+//! use tensorwire::transfer::Control;
+//! use tensorwire::transfer::message::{PreallocatedSlot, Push, Ready};
+//!
+//! # let payload = br#"{"msg_type":"transfer_staged","request_id":"r1","data_size":1048576,"manifest":{},"session_id":"h:1","pool_ptr":4096,"slot_offset":0,"scalar_fields":{}}"#;
+//! let Control::Staged(staged) = Control::decode(payload)? else {
+//!     return Err("another type".into());
+//! };
+//! // A free slot of the receiver, as it registered it.
+//! let (session_id, slot) = ("h:2", PreallocatedSlot::new(1 << 20, 1 << 20, 7, 0xffff_8000_0010_0000));
+//!
+//! // To the sender; and to the receiver, once the sender has said `transfer_pushed`.
+//! let push = Push::new(staged.request_id, session_id, slot.addr, staged.data_size);
+//! let scalars = staged.scalar_fields.unwrap_or_default();
+//! let ready = Ready::new(staged.request_id, staged.manifest, slot.offset, scalars)
+//!     .with_preallocated_slot(slot.slot_id);
+//! assert!(Control::from(push).encoded_len() < 256);
+//! assert_eq!(
+//!     Control::from(ready).to_vec(),
+//!     br#"{"msg_type":"transfer_ready","request_id":"r1","manifest":{},"slot_offset":1048576,"scalar_fields":{"_prealloc_slot_id":7}}"#,
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Untrusted input
 //!
-//! A message is validated whole before it is handed out, in two walks at most over its
-//! bytes. What is in it is read again from the payload when asked
+//! A message is validated whole before it is handed out; the work is linear in its bytes.
+//! What is in it is read again from the payload when asked
 //! for: from memory that another process can write to, copy the payload first.
 //! That it is well-formed says nothing of whether it is true: that an address
 //! lies in a pool, and a slot is of the request, is for who uses it to check.

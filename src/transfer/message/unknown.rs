@@ -6,7 +6,7 @@ use super::keys::TYPE_ALONE;
 use super::kind::Kind;
 use crate::error::{EncodeError, SchemaKey};
 use crate::json::writer::{self, Writer};
-use crate::json::{Object, Str, Value};
+use crate::json::{Object, Str};
 
 /// `transfer_register_ack`: declared by the Python side and never sent, and of no known keys.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,12 +62,6 @@ impl<'a> Unknown<'a> {
             transfer_id: text("transfer_id").unwrap_or_else(|| "".into()),
             reason: text("reason").unwrap_or_else(|| "".into()),
         })
-    }
-
-    /// Returns the member `key`.
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<Value<'a>> {
-        self.message.get(key)
     }
 }
 

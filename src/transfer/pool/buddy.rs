@@ -27,7 +27,7 @@ pub(super) const ORDERS: usize = 64;
 ///   and whole; so does the result, and so on. What remains goes to the back of its list.
 ///
 /// Taking and freeing are O(log n) in the number of smallest blocks, and neither asks
-/// for memory: the one list of blocks, 32 bytes for each smallest block (256 of
+/// for memory: the one list of blocks, 24 bytes for each smallest block (256 of
 /// them in a pool of 256 MiB), is made with the allocator.
 ///
 /// # How much memory to bring

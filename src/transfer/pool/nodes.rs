@@ -110,3 +110,13 @@ impl Nodes {
         list.len = list.len.saturating_sub(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_takes_the_room_that_is_told() {
+        assert_eq!(size_of::<Node>(), 8 + 2 * size_of::<usize>());
+    }
+}

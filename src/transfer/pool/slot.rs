@@ -10,7 +10,7 @@ use super::{BuddyAllocator, MIN_BLOCK, PoolError, Stats, Windows};
 /// A pool of bytes, given out in slots.
 ///
 /// Clones are the same pool; it may be used from any thread. There is no memory in it:
-/// that is a `Region` of a data plane, which has a pool of its own.
+/// that is a [`Region`](crate::plane::Region) of a data plane, which has a pool of its own.
 ///
 /// # Examples
 ///
@@ -208,7 +208,8 @@ impl Drop for Held {
 /// its block, and keeps the pool's book alive until then. Leaked, the block is
 /// never given out again.
 ///
-/// It is a place, not bytes: those come of the `Region` whose pool it is of.
+/// It is a place, not bytes: those come of the [`Region`](crate::plane::Region) whose pool it is of.
+#[must_use = "dropped, it frees its block"]
 pub struct Slot {
     held: Held,
 }

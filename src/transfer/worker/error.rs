@@ -181,14 +181,7 @@ impl fmt::Display for ProtocolError {
     }
 }
 
-impl Error for ProtocolError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Invalid(error) | Self::Manifest(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Error for ProtocolError {}
 
 /// A call that the local worker may not make, or not now. Nothing has changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -237,12 +230,4 @@ impl fmt::Display for CallError {
     }
 }
 
-impl Error for CallError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Pool(error) => Some(error),
-            Self::Scalars(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Error for CallError {}

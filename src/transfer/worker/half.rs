@@ -13,7 +13,8 @@ use super::outbox::{Form, Outbox, Outgoing};
 use super::requests::{Requests, check_len};
 use super::settings::{Settings, Site};
 use crate::json::Str;
-use crate::transfer::{RequestId, Role};
+use crate::message::{MessageKind, Options, classify};
+use crate::transfer::{Control, RequestId, Role};
 
 /// How a request ended that is remembered.
 #[derive(Debug)]
@@ -119,6 +120,27 @@ impl<S, P> Half<S, P> {
     pub(super) fn poll_transmit(&mut self, buffer: &mut Vec<u8>) -> Option<Outgoing> {
         self.outbox.poll(&self.site, buffer)
     }
+}
+
+/// Reads the frames of a message that is no work; `None` is a tensor message.
+pub(super) fn read<'f, F: AsRef<[u8]>>(
+    frames: &'f [F],
+    role: Role,
+    options: &Options,
+) -> Result<Option<Control<'f>>, ProtocolError> {
+    match classify(frames) {
+        MessageKind::Control { payload } => {
+            let message = Control::decode_with(payload, options);
+            message.map(Some).map_err(ProtocolError::Invalid)
+        }
+        MessageKind::Tensors => Ok(None),
+        MessageKind::Other => Err(ProtocolError::NotOfRole { role }),
+    }
+}
+
+/// Tells whether frames are work: for a first role, all that is no control message.
+pub(super) fn is_work<F: AsRef<[u8]>>(frames: &[F], role: Role) -> bool {
+    role.is_first() && !matches!(classify(frames), MessageKind::Control { .. })
 }
 
 pub(super) const ABORTED: &str = "aborted by the head node";

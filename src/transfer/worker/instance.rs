@@ -6,6 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::error::{CallError, ProtocolError, Step};
+use super::half;
 use super::job::{Event, Input, Job};
 use super::outbox::Outgoing;
 use super::output::Output;
@@ -14,40 +15,14 @@ use super::sender::{PushOrder, Sender};
 use super::settings::{Settings, Site};
 use super::text::Text;
 use crate::json::Str;
-use crate::message::{MessageKind, ScalarFields, classify};
+use crate::message::ScalarFields;
 use crate::transfer::message::{Alloc, Push, Ready};
 use crate::transfer::pool::Slot;
 use crate::transfer::{Control, Role};
 
 /// A worker of any role: a [`Receiver`] unless it is a first one, a [`Sender`] unless it is the last.
 ///
-/// What each message does in each state is in the [module's docs](super).
-///
-/// # Driving it
-///
-/// A driver has a socket for messages of the head node, one to it, a data plane with a region,
-/// and a clock. It waits for whichever comes first, hands it over, and then asks for all that
-/// there is to do:
-///
-/// ```text
-/// loop {
-///     wait for: a message, the end of a push, an answer of the local worker,
-///               but no longer than instance.poll_timeout()
-///     now = start.elapsed()
-///     for each message     log errors of instance.handle_frames(&frames, now);
-///                          Input::Work { job, payload } goes to the local worker
-///     for each answer      instance.stage(&job, output, &scalars, now), or
-///                          instance.fail(&job, text, now), or
-///                          instance.finish(&job, now), then send the output
-///     instance.handle_timeout(now)
-///     drive(&mut instance, &mut plane, &mut pushes, now, |frames| result.send(frames))
-///     while let Some(event) = instance.poll_event() {
-///         Event::Ready(received) goes to the local worker, which reads
-///             region.bytes(received.slot()), and drops it
-///         Event::Over { job, .. }: the local worker lets go of it
-///     }
-/// }
-/// ```
+/// How to drive it, and what each message does in each state, is in the [module's docs](super).
 ///
 /// # Examples
 ///
@@ -263,21 +238,16 @@ impl Instance {
         frames: &'f [F],
         now: Duration,
     ) -> Result<Input<'f>, ProtocolError> {
-        match (classify(frames), &mut self.sender) {
-            (MessageKind::Control { payload }, _) => {
-                let options = *self.settings.options();
-                let message = Control::decode_with(payload, &options);
-                let message = message.map_err(ProtocolError::Invalid)?;
-                self.handle(&message, now)?;
-                Ok(Input::Control)
-            }
-            (_, Some(sender)) if self.role.is_first() => sender.handle_frames(frames, now),
-            (MessageKind::Tensors, _) => Ok(Input::Tensors),
-            (MessageKind::Other, _) => {
-                let role = self.role;
-                Err(ProtocolError::NotOfRole { role })
-            }
+        if let Some(sender) = &mut self.sender
+            && half::is_work(frames, self.role)
+        {
+            return sender.handle_frames(frames, now);
         }
+        let Some(message) = half::read(frames, self.role, self.settings.options())? else {
+            return Ok(Input::Tensors);
+        };
+        self.handle(&message, now)?;
+        Ok(Input::Control)
     }
 
     /// Handles what came of a push: `Ok` if so many bytes are in their places.

@@ -3,8 +3,7 @@
 //! The machines do no I/O, read no clock and have no thread. They are told what came
 //! and what time it is, and asked what to send, what to push, what happened, and when to be
 //! called again. [`Instance`] is a worker of any role; its halves are of use alone: [`Sender`],
-//! which is all of an encoder, and [`Receiver`], which is all of a decoder. How to drive
-//! one is shown at [`Instance`].
+//! which is all of an encoder, and [`Receiver`], which is all of a decoder.
 //!
 //! ```text
 //!  head node                          worker                         local worker   data plane
@@ -20,6 +19,35 @@
 //! ```
 //!
 //! Time is the duration since any fixed start.
+//!
+//! # Driving it
+//!
+//! A driver has a socket for messages of the head node, one to it, a data plane with a region,
+//! and a clock. It waits for whichever comes first, hands it over, and then asks for all that
+//! there is to do:
+//!
+//! ```text
+//! loop {
+//!     wait for: a message, the end of a push, an answer of the local worker,
+//!               but no longer than instance.poll_timeout()
+//!     now = start.elapsed()
+//!     for each message     log errors of instance.handle_frames(&frames, now);
+//!                          Input::Work { job, payload } goes to the local worker
+//!     for each answer      instance.stage(&job, output, &scalars, now), or
+//!                          instance.fail(&job, text, now), or
+//!                          instance.finish(&job, now), then send the output
+//!     instance.handle_timeout(now)
+//!     drive(&mut instance, &mut plane, &mut pushes, now, |frames| result.send(frames))
+//!     while let Some(event) = instance.poll_event() {
+//!         Event::Ready(received) goes to the local worker, which reads
+//!             region.bytes(received.slot()), and drops it
+//!         Event::Over { job, .. }: the local worker lets go of it
+//!     }
+//! }
+//! ```
+//!
+//! The part that is the same in every driver is a function in the example at [`Instance`]. A whole
+//! one, with sockets, shared memory and a thread that computes, is `examples/disaggregated/worker.rs`.
 //!
 //! # A request
 //!

@@ -9,6 +9,7 @@ use core::ops::Deref;
 use super::output::Output;
 use super::settings::Site;
 use super::text::Text;
+use crate::convert::to_u64;
 use crate::json::Str;
 use crate::message::{self, CONTROL_MARKER, NO_TENSORS, Scalar};
 use crate::transfer::message::{
@@ -294,9 +295,4 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     let mut text = text.into_owned();
     text.truncate(end);
     Cow::Owned(text)
-}
-
-/// No target has more than 64 bits of address.
-pub(super) fn to_u64(value: usize) -> u64 {
-    u64::try_from(value).unwrap_or(u64::MAX)
 }

@@ -23,7 +23,7 @@ use crate::transfer::pool::Slot;
 /// let manifest = br#"{"latents":[{"offset":0,"shape":[2],"dtype":"float32"}]}"#;
 /// let manifest = Value::parse(manifest)?.as_object()?;
 /// let output = Output::new(pool.allocate(8)?, 8, manifest).map_err(|(_slot, error)| error)?;
-/// assert_eq!(output.used(), 8);
+/// assert_eq!(output.used_len(), 8);
 ///
 /// let slot = output.into_slot().ok_or("no slot")?;
 /// let (_slot, error) = Output::new(slot, 2 << 20, manifest).unwrap_err();
@@ -81,7 +81,7 @@ impl Output {
 
     /// Returns how many bytes of the slot the tensors take, gaps between them included.
     #[must_use]
-    pub const fn used(&self) -> usize {
+    pub const fn used_len(&self) -> usize {
         self.used
     }
 

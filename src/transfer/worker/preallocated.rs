@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::error::ProtocolError;
-use super::outbox::to_u64;
 use super::settings::{Settings, Site};
+use crate::convert::to_u64;
 use crate::transfer::RequestId;
 use crate::transfer::message::PreallocatedSlot;
 use crate::transfer::pool::{Landing, Pool, PoolError, Slot};

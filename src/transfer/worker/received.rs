@@ -18,6 +18,10 @@ use crate::transfer::pool::Slot;
 /// the machine learns of it at its next call, then frees it or opens it for the next
 /// request. So drop it as soon as the tensors are read or copied, at the latest before
 /// the answer.
+///
+/// # Examples
+///
+/// See [`Instance`](crate::transfer::Instance).
 pub struct Received {
     // Dropped in this order: the slot is let go of before the machine is told.
     slot: Arc<Slot>,
@@ -56,7 +60,6 @@ impl Received {
     }
 
     /// Returns the slot: its bytes are with the region of the data plane.
-    #[must_use]
     pub fn slot(&self) -> &Slot {
         &self.slot
     }

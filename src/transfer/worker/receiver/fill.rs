@@ -5,13 +5,14 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{Held, Receiver, State};
+use crate::convert::to_u64;
 use crate::json::Object;
 use crate::transfer::message::{Alloc, Ready, SLOT_ID};
 use crate::transfer::pool::Slot;
 use crate::transfer::worker::error::{ProtocolError, Step};
 use crate::transfer::worker::half::End;
 use crate::transfer::worker::job::{Event, Job};
-use crate::transfer::worker::outbox::{Form, to_u64};
+use crate::transfer::worker::outbox::Form;
 use crate::transfer::worker::received::Received;
 use crate::transfer::worker::text::Text;
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::error::{CallError, ProtocolError, Step};
-use super::half::{End, Half};
+use super::half::{self, End, Half};
 use super::job::{Event, Input, Job};
 use super::outbox::Outgoing;
 use super::output::Output;
@@ -19,7 +19,6 @@ use super::received::Returns;
 use super::settings::{Settings, Site};
 use super::text::Text;
 use crate::json::Str;
-use crate::message::{MessageKind, classify};
 use crate::transfer::pool::{Landing, Slot};
 use crate::transfer::{Control, RequestId, Role, manifest};
 
@@ -148,20 +147,12 @@ impl Receiver {
         frames: &'f [F],
         now: Duration,
     ) -> Result<Input<'f>, ProtocolError> {
-        match classify(frames) {
-            MessageKind::Control { payload } => {
-                let options = *self.half.settings.options();
-                let message = Control::decode_with(payload, &options);
-                let message = message.map_err(ProtocolError::Invalid)?;
-                self.handle(&message, now)?;
-                Ok(Input::Control)
-            }
-            MessageKind::Tensors => Ok(Input::Tensors),
-            MessageKind::Other => {
-                let role = self.half.role;
-                Err(ProtocolError::NotOfRole { role })
-            }
-        }
+        let Some(message) = half::read(frames, self.half.role, self.half.settings.options())?
+        else {
+            return Ok(Input::Tensors);
+        };
+        self.handle(&message, now)?;
+        Ok(Input::Control)
     }
 
     pub(super) const fn now(&self) -> Duration {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::error::{CallError, ProtocolError, Step};
-use super::half::{ABORTED, End, Half};
+use super::half::{self, ABORTED, End, Half};
 use super::job::{Ending, Event, Input, Job};
 use super::outbox::Outgoing;
 use super::output::Output;
@@ -19,7 +19,7 @@ use super::receiver::Released;
 use super::settings::{Settings, Site};
 use super::text::Text;
 use crate::json::Str;
-use crate::message::{MessageKind, ScalarFields, classify};
+use crate::message::ScalarFields;
 use crate::transfer::message::Push;
 use crate::transfer::pool::Slot;
 use crate::transfer::{Control, Role};
@@ -141,21 +141,15 @@ impl Sender {
         now: Duration,
     ) -> Result<Input<'f>, ProtocolError> {
         self.half.advance(now);
-        match classify(frames) {
-            MessageKind::Control { payload } => {
-                let options = *self.half.settings.options();
-                let message = Control::decode_with(payload, &options);
-                let message = message.map_err(ProtocolError::Invalid)?;
-                self.handle(&message, now)?;
-                Ok(Input::Control)
-            }
-            _ if self.half.role.is_first() => self.handle_work(frames),
-            MessageKind::Tensors => Ok(Input::Tensors),
-            MessageKind::Other => {
-                let role = self.half.role;
-                Err(ProtocolError::NotOfRole { role })
-            }
+        let role = self.half.role;
+        if half::is_work(frames, role) {
+            return self.handle_work(frames);
         }
+        let Some(message) = half::read(frames, role, self.half.settings.options())? else {
+            return Ok(Input::Tensors);
+        };
+        self.handle(&message, now)?;
+        Ok(Input::Control)
     }
 
     /// `[request_id, payload]`, and what is between them in messages of a later time.

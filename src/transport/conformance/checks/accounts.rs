@@ -9,6 +9,7 @@ use super::super::Backend;
 use super::super::support::{
     Bench, During, Stop, borrowed, ensure, expect_eq, expect_next, fill, filler, message,
 };
+use crate::convert::to_u64;
 use crate::transport::{
     Cap, Caps, Counters, ErrorKind, Frames, Receipt, RecvFrames, SendFrames, TransportError, Wait,
 };
@@ -127,8 +128,7 @@ pub(super) fn counters<B: Backend>(bench: &Bench<B>) -> Result<(), Stop> {
         let frames = message(number, &[number, 100]);
         sender.send(&borrowed(&frames)).during("sending")?;
         expect_next("a message", &mut receiver, &mut received, &frames)?;
-        let len = u64::try_from(received.byte_count()).unwrap_or(u64::MAX);
-        bytes = bytes.saturating_add(len);
+        bytes = bytes.saturating_add(to_u64(received.byte_count()));
     }
     // Nothing there, which is no event.
     let _ = receiver.recv_frames(&mut received, Wait::Never);

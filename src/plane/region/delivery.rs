@@ -3,62 +3,36 @@
 
 use core::ptr;
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Memory, Region, WeakRegion};
+use super::Region;
+use crate::convert::to_u64;
 use crate::plane::push::offset_in;
 use crate::plane::{ErrorKind, Piece};
 use crate::transfer::pool::{WindowTable, Writing};
 
-/// Where the threads of this process that bring bytes of peers come in: for planes
-/// that write on the receiver's behalf.
-#[derive(Clone, Debug)]
-pub(in crate::plane) struct Inlet {
-    region: WeakRegion,
-    /// The windows of the region's pool, which nobody else has.
+/// A transfer whose pieces are being written, window by window. Dropped, it is over.
+#[derive(Debug)]
+pub(in crate::plane) struct Delivery {
+    region: Region,
+    /// The windows of the region's pool.
     table: WindowTable,
-    /// Where the region lies or lay, in the peers' numbers.
-    base: u64,
-    len: usize,
+    writings: Vec<Writing>,
 }
 
-impl Inlet {
-    /// Makes a region of `memory`, and the one way to write into its windows.
-    pub(in crate::plane) fn new(
-        memory: Box<dyn Memory>,
-        min_block: usize,
-    ) -> Result<(Region, Self), ErrorKind> {
-        let table = WindowTable::new();
-        let region = Region::new(memory, min_block, Arc::new(table.clone()))?;
-        let inlet = Self {
-            region: region.downgrade(),
-            table,
-            base: region.base(),
-            len: region.len(),
-        };
-        Ok((region, inlet))
-    }
-
-    /// Returns whether the region was dropped.
-    pub(in crate::plane) fn is_gone(&self) -> bool {
-        self.region.upgrade().is_none()
-    }
-
-    /// Tells whether `piece` lies in the region, or where it was.
-    pub(in crate::plane) fn has(&self, piece: &Piece) -> bool {
-        piece.offset_in(self.base, self.len).is_ok()
-    }
-
-    /// Begins to write `pieces`, all of which lie in the pool and each in one open window.
+impl Delivery {
+    /// Begins to write `pieces`, all of which lie in the pool and each in one open window. `table`
+    /// is the one that the pool of `region` tells of its landings.
     ///
     /// On an error nothing has begun.
-    pub(in crate::plane) fn begin(&self, pieces: &[Piece]) -> Result<Delivery, ErrorKind> {
-        let region = self.region.upgrade().ok_or(ErrorKind::PeerGone)?;
-        let mut delivery = Delivery {
+    pub(super) fn begin(
+        region: Region,
+        table: WindowTable,
+        pieces: &[Piece],
+    ) -> Result<Self, ErrorKind> {
+        let mut delivery = Self {
             region,
-            table: self.table.clone(),
+            table,
             writings: Vec::new(),
         };
         for piece in pieces {
@@ -66,17 +40,7 @@ impl Inlet {
         }
         Ok(delivery)
     }
-}
 
-/// A transfer whose pieces are being written, window by window. Dropped, it is over.
-#[derive(Debug)]
-pub(in crate::plane) struct Delivery {
-    region: Region,
-    table: WindowTable,
-    writings: Vec<Writing>,
-}
-
-impl Delivery {
     /// Enters the window of `piece`, unless it was entered before.
     fn enter(&mut self, piece: &Piece) -> Result<(), ErrorKind> {
         let offset = piece.offset_in(self.region.base(), self.region.len())?;
@@ -96,7 +60,7 @@ impl Delivery {
     ///
     /// Refused is what does not lie in a window that was entered, or in no memory of the host.
     pub(in crate::plane) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ErrorKind> {
-        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let len = to_u64(bytes.len());
         let offset = offset_in(self.region.base(), self.region.len(), address, len)?;
         if !self.covers(offset, bytes.len()) {
             return Err(ErrorKind::Closed);

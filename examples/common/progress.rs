@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Progress {
+    program: &'static str,
     terminal: bool,
     said: Instant,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(program: &'static str) -> Self {
         Self {
+            program,
             terminal: stderr().is_terminal(),
             said: Instant::now(),
         }
@@ -33,7 +35,7 @@ impl Progress {
     pub(crate) fn say(&mut self, text: &str) {
         self.clear();
         self.said = Instant::now();
-        let _ = writeln!(stderr(), "disaggregated: {text}");
+        let _ = writeln!(stderr(), "{}: {text}", self.program);
     }
 
     pub(crate) fn clear(&mut self) {
