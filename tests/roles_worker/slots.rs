@@ -99,20 +99,29 @@ fn a_filled_slot_that_is_still_written_is_not_shown_to_anybody() {
 }
 
 #[test]
-fn a_preallocated_slot_whose_writer_never_ends_is_given_up() {
+fn a_preallocated_slot_whose_writer_is_late_fails_its_request_and_is_not_lost() {
     let mut bed = Bed::new(Role::Denoiser);
     let id = bed.slot_id.to_string();
-    let _writing = bed.table.begin_write(0, 8).unwrap();
+    let writing = bed.table.begin_write(0, 8).unwrap();
     assert!(bed.ready(MANIFEST, 0, Some(&id)).is_err());
     bed.now += 60 * SECOND;
     bed.instance.handle_timeout(bed.now);
     bed.look();
     assert_eq!(bed.log, " ERROR");
-    assert_eq!(bed.instance.poll_timeout(), None);
-    let unknown = ProtocolError::SlotUnknown {
-        slot_id: bed.slot_id,
-    };
-    assert_eq!(bed.ready(MANIFEST, 0, Some(&id)), Err(unknown));
+    assert_eq!(bed.instance.poll_timeout(), Some(bed.now + SECOND));
+    let slot_id = bed.slot_id;
+    let in_use = Err(ProtocolError::SlotInUse { slot_id });
+    assert_eq!(bed.ready(MANIFEST, 0, Some(&id)), in_use);
+    bed.look();
+    bed.log.clear();
+
+    // Hours later.
+    drop(writing);
+    bed.now += 10_000 * SECOND;
+    bed.instance.handle_timeout(bed.now);
+    bed.look();
+    assert_eq!((&*bed.log, bed.instance.poll_timeout()), ("", None));
+    bed.ready(MANIFEST, 0, Some(&id)).unwrap();
 }
 
 #[test]

@@ -101,8 +101,10 @@ impl Cluster<'_> {
         };
         let id = RequestId::from(push.request_id);
         let (address, session) = (push.dest_addr, push.dest_session_id.to_string());
+        // A registration that comes late speaks of a pool that is gone: nothing is written there.
+        let is_alive = self.nodes.iter().any(|node| node.session == session);
         for node in &self.nodes {
-            for flight in &node.flights {
+            for flight in node.flights.iter().filter(|_| is_alive) {
                 let same = *flight.order.session_id == *session && flight.order.address == address;
                 let writer = request_of(flight);
                 assert!(

@@ -93,6 +93,8 @@ pub struct Config {
     pub restarts: u32,
     /// Out of 256 requests.
     pub cancels: u32,
+    /// Every message comes, and once, and every worker lives.
+    pub is_whole: bool,
 }
 
 const THREE: &[Role] = &[Role::Encoder, Role::Denoiser, Role::Decoder];
@@ -141,6 +143,7 @@ impl Config {
             bad_jobs,
             restarts,
             cancels,
+            is_whole: loss == 0 && copies == 0 && restarts == 0,
         }
     }
 }

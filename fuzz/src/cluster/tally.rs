@@ -23,6 +23,7 @@ macro_rules! tally {
 
 tally! {
     requests: "a request",
+    asked_again: "a request of an id of before",
     finished: "a result",
     cancelled: "a cancellation",
     role_failed: "the failure of a role",

@@ -22,6 +22,7 @@ impl Coordinator {
             return;
         };
         self.timers.remove(&(request.wake, request.serial));
+        self.placed.remove(&request.serial);
         if let State::Working { at, lease } = request.state {
             self.leave(at);
             self.release(lease);
@@ -52,6 +53,7 @@ impl Coordinator {
             return;
         };
         self.timers.remove(&(request.wake, request.serial));
+        self.placed.remove(&request.serial);
         let kind = failure.kind();
         if let State::Queued { stage, .. } = request.state {
             self.unqueue(stage);
@@ -215,6 +217,7 @@ impl Coordinator {
         let wake = now.saturating_add(self.settings.quarantine);
         let serial = self.serial();
         self.timers.insert((wake, serial), id.clone());
+        self.placed.insert(serial, id.clone());
         let over = Request {
             client: request.client.clone(),
             attempt: request.attempt,
@@ -276,6 +279,7 @@ impl Coordinator {
             return;
         };
         self.timers.remove(&(request.wake, request.serial));
+        self.placed.remove(&request.serial);
         if let State::Over {
             usage,
             owner,
@@ -289,21 +293,19 @@ impl Coordinator {
 
     /// Requests that hang on a worker end when it registers anew, and its old slots are forgotten.
     pub(super) fn restarted(&mut self, worker: Place, now: Duration) {
-        let mut ended: Vec<(u64, RequestId)> = Vec::new();
-        for (id, request) in &self.requests {
-            let hangs = match request.state {
+        let hangs = |id: &&RequestId| {
+            let request = self.requests.get(*id);
+            request.is_some_and(|request| match request.state {
                 State::Over { owner, .. } => owner == worker,
                 state => state.places().contains(&Some(worker)),
-            };
-            if hangs {
-                ended.push((request.serial, id.clone()));
-            }
-        }
+            })
+        };
         // The newest first: each that is retried goes before all others.
-        ended.sort_unstable_by_key(|(serial, _)| core::cmp::Reverse(*serial));
+        let placed = self.placed.values().rev();
+        let ended: Vec<_> = placed.filter(hangs).cloned().collect();
         let role = self.role(worker.stage);
         let worker = worker.worker;
-        for (_, id) in ended {
+        for id in ended {
             self.expire(&id, FailureKind::WorkerRestarted { role, worker }, now);
         }
     }

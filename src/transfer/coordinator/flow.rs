@@ -119,6 +119,7 @@ impl Coordinator {
                 self.timers
                     .insert((request.wake, request.serial), id.clone());
             }
+            self.placed.insert(request.serial, id.clone());
             self.outbox.put_work(to, id, work.unwrap_or_default());
             return;
         };

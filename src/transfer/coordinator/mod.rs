@@ -118,8 +118,8 @@
 //! # Allocations
 //!
 //! Once buffers have grown to the sizes of the traffic, a request costs one allocation,
-//! for its work, and now and then those of an entry among the timers. Its id is
-//! shared with the caller's. Messages are written into buffers that are used
+//! for its work, and now and then those of an entry among the timers or among the
+//! requests that workers have. Its id is shared with the caller's. Messages are written into buffers that are used
 //! again. Failures and retries cost their texts and ids.
 
 mod ending;
@@ -218,6 +218,8 @@ pub struct Coordinator {
     requests: HashMap<RequestId, Request>,
     /// The clients' requests that are under way: what each is called on the wire.
     clients: HashMap<RequestId, RequestId>,
+    /// Attempts that a worker has or had something of, by serial number.
+    placed: BTreeMap<u64, RequestId>,
     /// When to look at an attempt again: (when, its serial number).
     timers: BTreeMap<(Duration, u64), RequestId>,
     outbox: Outbox,
@@ -246,6 +248,7 @@ impl Coordinator {
             stages: stages.collect(),
             requests: HashMap::new(),
             clients: HashMap::new(),
+            placed: BTreeMap::new(),
             timers: BTreeMap::new(),
             outbox: Outbox::default(),
             spare: Vec::new(),

@@ -21,8 +21,9 @@ pub(super) struct Preallocated {
     slots: Vec<Place>,
     /// The longest slot that the pool can have beside these.
     room: usize,
-    /// How many are [`Draining`](State::Draining).
+    /// How many are [`Draining`](State::Draining), and how many of these with a request.
     draining: usize,
+    awaited: usize,
 }
 
 #[derive(Debug)]
@@ -34,10 +35,10 @@ struct Place {
 #[derive(Debug)]
 enum State {
     /// A writer was still there when it was said to be filled. Once it is done the slot is
-    /// opened again, and the request failed; or the slot is given up at the deadline.
+    /// opened again. So long the head node is not told that the request failed, but not past the deadline.
     Draining {
         landing: Landing,
-        request: RequestId,
+        request: Option<RequestId>,
         deadline: Option<Duration>,
     },
     /// It never came back.
@@ -61,12 +62,12 @@ impl Preallocated {
         // 48 bits, so that every reader of JSON takes the number for an integer.
         let first = u64::from(hash(site)) << 16;
         let room = longest(site.pool(), &slots);
-        let draining = 0;
         Ok(Self {
             first,
             slots,
             room,
-            draining,
+            draining: 0,
+            awaited: 0,
         })
     }
 
@@ -125,10 +126,10 @@ impl Preallocated {
             Err(busy) => {
                 place.state = State::Draining {
                     landing: busy.into_landing(),
-                    request: request(),
+                    request: Some(request()),
                     deadline,
                 };
-                self.draining = self.draining.saturating_add(1);
+                self.count();
                 None
             }
         }
@@ -141,19 +142,35 @@ impl Preallocated {
         }
     }
 
-    /// A request that failed as its slot drained, which is done now.
+    /// A request that failed as its slot drained, which is done now, or has taken too long.
     pub(super) fn poll_drained(&mut self, now: Duration) -> Option<RequestId> {
         if !self.is_draining() {
             return None;
         }
-        let request = self.slots.iter_mut().find_map(|place| place.drain(now))?;
-        self.draining = self.draining.saturating_sub(1);
-        Some(request)
+        let request = self.slots.iter_mut().find_map(|place| place.drain(now));
+        self.count();
+        request
+    }
+
+    fn count(&mut self) {
+        (self.draining, self.awaited) = (0, 0);
+        for place in &self.slots {
+            if let State::Draining { request, .. } = &place.state {
+                self.draining = self.draining.saturating_add(1);
+                let awaited = usize::from(request.is_some());
+                self.awaited = self.awaited.saturating_add(awaited);
+            }
+        }
     }
 
     /// Whether a slot has to be asked after.
     pub(super) const fn is_draining(&self) -> bool {
         self.draining > 0
+    }
+
+    /// Whether that is soon, as a request is to fail by it.
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.awaited > 0
     }
 }
 
@@ -171,20 +188,26 @@ impl Place {
         else {
             return None;
         };
-        match landing.close() {
-            Ok(slot) => self.state = State::Open(slot.open()),
-            // Dropped, it is freed when its writer is done, if ever.
-            Err(_) if deadline.is_some_and(|deadline| deadline <= now) => {}
-            Err(busy) => {
-                self.state = State::Draining {
-                    landing: busy.into_landing(),
-                    request,
-                    deadline,
-                };
-                return None;
+        let busy = match landing.close() {
+            Ok(slot) => {
+                self.state = State::Open(slot.open());
+                return request;
             }
-        }
-        Some(request)
+            Err(busy) => busy,
+        };
+        let is_late = deadline.is_some_and(|deadline| deadline <= now);
+        let (failed, request) = if is_late {
+            (request, None)
+        } else {
+            (None, request)
+        };
+        // Given up, it would be lost: the head node counts on it.
+        self.state = State::Draining {
+            landing: busy.into_landing(),
+            request,
+            deadline,
+        };
+        failed
     }
 }
 

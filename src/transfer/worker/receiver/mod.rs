@@ -184,10 +184,14 @@ impl Receiver {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let deadline = self.half.requests.next_deadline();
-        if self.waiting.is_empty() && !self.preallocated.is_draining() {
+        let interval = if !self.waiting.is_empty() || self.preallocated.is_awaited() {
+            RETRY_INTERVAL
+        } else if self.preallocated.is_draining() {
+            STUCK_INTERVAL
+        } else {
             return deadline;
-        }
-        let soon = self.half.after(RETRY_INTERVAL);
+        };
+        let soon = self.half.after(interval);
         match (deadline, soon) {
             (Some(deadline), Some(soon)) => Some(deadline.min(soon)),
             (deadline, soon) => deadline.or(soon),
@@ -233,3 +237,6 @@ impl State {
 
 /// How soon room, or a writer that is done, is asked for again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How soon a writer is asked after whose request has failed meanwhile.
+const STUCK_INTERVAL: Duration = Duration::from_secs(1);
