@@ -223,6 +223,33 @@ fn no_worker_outlives_a_killed_head_node() {
 }
 
 #[test]
+fn nothing_stays_behind_when_it_is_told_to_end() {
+    for name in ["INT", "TERM"] {
+        let mut head = example("disaggregated")
+            .args(["--size", "1", "--requests", "100000"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let workers = within(PATIENCE, "three workers", || {
+            let workers = children(head.id());
+            (workers.len() == 3).then_some(workers)
+        });
+        signal(name, head.id());
+        let status = within(PATIENCE, "its end", || head.try_wait().unwrap());
+        assert_eq!(status.code(), Some(1), "{name}");
+        within(PATIENCE, "the end of the workers", || {
+            workers.iter().all(|(pid, _)| gone(*pid)).then_some(())
+        });
+        let folder = format!("tensorwire-disaggregated-{}", head.id());
+        for parent in [Path::new("/dev/shm"), &std::env::temp_dir()] {
+            assert!(!parent.join(&folder).exists(), "{name}: {parent:?}");
+        }
+    }
+}
+
+#[test]
 fn wrong_arguments_are_told_apart_from_a_failed_run() {
     const WRONG: &[&str] = &[
         "--bogus",

@@ -14,6 +14,7 @@ use crate::head::{CAPACITY, HeadNode, Results};
 use crate::load::{self, Passed};
 use crate::measure::Told;
 use crate::progress::Progress;
+use crate::stop;
 
 /// What a run came to.
 pub(crate) struct Outcome {
@@ -52,6 +53,7 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
     } else {
         Folder::new(&sockets.path)?
     };
+    leave_when_told(&[&sockets, &segments])?;
     let endpoint = |name: String| match demo.tcp {
         true => "tcp://127.0.0.1:*".to_owned(),
         false => format!("ipc://{}", sockets.path.join(name).display()),
@@ -127,6 +129,20 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress) -> Result<Outcome> {
             files: segments.names()?,
             not_back,
         },
+    })
+}
+
+/// Ends the process when it is told to by a signal, and takes the folders away.
+///
+/// The workers find out by themselves that it is gone.
+fn leave_when_told(folders: &[&Folder]) -> Result<()> {
+    let paths: Vec<_> = folders.iter().map(|folder| folder.path.clone()).collect();
+    stop::when_told(false, move || {
+        for path in &paths {
+            // It need not be there any more.
+            let _ = std::fs::remove_dir_all(path);
+        }
+        std::process::exit(1);
     })
 }
 

@@ -1,4 +1,4 @@
-//! When a role that runs alone is to end: it is told to by a signal, or by whoever started it.
+//! When a process is to end: it is told to by a signal, or by whoever started it.
 
 use std::io::{Read, stdin};
 use std::thread;
