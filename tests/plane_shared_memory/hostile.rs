@@ -252,11 +252,8 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
         told.keys().all(|kind| known.contains(&kind.as_str())),
         "{told:?}"
     );
-    assert!(
-        ["Busy", "Closed", "Ok"]
-            .iter()
-            .all(|&kind| told.contains_key(kind))
-    );
+    // Busy only where it changed between two looks: a writer that is garbage does not live.
+    assert!(told.contains_key("Closed") && told.contains_key("Ok"));
     assert!(closed > 0);
 
     // Then all of it is as it was.
