@@ -173,6 +173,9 @@ fn a_window_of_a_plane_of_its_own_is_no_longer_than_it_made_it() {
 #[test]
 fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     const ROUNDS: usize = 3000;
+    /// What the garbage makes of pushes sooner or later: how soon is up to the scheduler. Busy
+    /// they are where it changed between two looks alone: a writer that is garbage does not live.
+    const EACH: [&str; 2] = ["Closed", "Ok"];
     let folder = Folder::new();
     let (mut plane, mut peer) = (folder.plane(), folder.plane());
     let region = register(&mut plane, 2 * MIB);
@@ -196,7 +199,10 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     let mut slot = filled(&region, 2 * MIB, 5);
     let mut told = std::collections::BTreeMap::new();
     let (mut closed, mut busy) = (0, 0);
-    for round in 0..ROUNDS {
+    for round in 0..100 * ROUNDS {
+        if round >= ROUNDS && EACH.iter().all(|&kind| told.contains_key(kind)) {
+            break;
+        }
         if let Ok(slot) = theirs.pool().allocate([MIB, 2 * MIB][round % 2]) {
             let place = slot.offset()..slot.offset() + slot.len();
             assert!(place.end <= 8 * MIB && place.start % slot.len() == 0);
@@ -252,8 +258,7 @@ fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
         told.keys().all(|kind| known.contains(&kind.as_str())),
         "{told:?}"
     );
-    // Busy only where it changed between two looks: a writer that is garbage does not live.
-    assert!(told.contains_key("Closed") && told.contains_key("Ok"));
+    assert!(EACH.iter().all(|&kind| told.contains_key(kind)), "{told:?}");
     assert!(closed > 0);
 
     // Then all of it is as it was.
