@@ -225,7 +225,7 @@ fn no_worker_outlives_a_killed_head_node() {
 #[test]
 fn a_signal_ends_all_and_leaves_nothing() {
     // While workers start, and while requests are under way.
-    for workers in [1, 3] {
+    for (name, workers) in [("INT", 1), ("TERM", 3)] {
         let head = example("disaggregated")
             .args(["--size", "1", "--requests", "100000"])
             .stdin(Stdio::null())
@@ -233,12 +233,12 @@ fn a_signal_ends_all_and_leaves_nothing() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let name = format!("tensorwire-disaggregated-{}", head.id());
+        let folder = format!("tensorwire-disaggregated-{}", head.id());
         let workers = within(PATIENCE, "workers", || {
             let started = children(head.id());
             (started.len() == workers).then_some(started)
         });
-        signal("INT", head.id());
+        signal(name, head.id());
         let output = head.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(text(&output.stderr), "disaggregated: stopped by a signal\n");
@@ -246,7 +246,7 @@ fn a_signal_ends_all_and_leaves_nothing() {
             workers.iter().all(|(pid, _)| gone(*pid)).then_some(())
         });
         for parent in [Path::new("/dev/shm"), &std::env::temp_dir()] {
-            assert!(!parent.join(&name).exists());
+            assert!(!parent.join(&folder).exists(), "{name}: {parent:?}");
         }
     }
 }

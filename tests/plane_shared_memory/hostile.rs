@@ -173,8 +173,9 @@ fn a_window_of_a_plane_of_its_own_is_no_longer_than_it_made_it() {
 #[test]
 fn garbage_written_all_the_time_breaks_nothing_but_pushes() {
     const ROUNDS: usize = 3000;
-    /// What the garbage makes of pushes sooner or later: how soon is up to the scheduler.
-    const EACH: [&str; 3] = ["Busy", "Closed", "Ok"];
+    /// What the garbage makes of pushes sooner or later: how soon is up to the scheduler. Busy
+    /// they are where it changed between two looks alone: a writer that is garbage does not live.
+    const EACH: [&str; 2] = ["Closed", "Ok"];
     let folder = Folder::new();
     let (mut plane, mut peer) = (folder.plane(), folder.plane());
     let region = register(&mut plane, 2 * MIB);
