@@ -103,7 +103,7 @@ fn head_node(run: &args::Head) -> Result<()> {
         .result
         .iter()
         .any(|(role, _)| role.name() == "image_encoder");
-    let passed = load::drive(&mut head, &run.load, split, &mut progress, |_| Ok(true))?;
+    let passed = load::drive(&mut head, &run.load, split, &mut progress, |_, _| Ok(()))?;
     progress.clear();
     print(&run.load, Report::of_head(&run.load, passed))
 }
