@@ -32,7 +32,7 @@ with all of it:
   --workers N          how many workers each role has (1)
   --split              a prompt encoder and an image encoder instead of one encoder; every second request has an image
   --tcp                control messages over loopback TCP instead of ipc
-  --kill-random [SEED] kills a worker now and then, and starts another in its place
+  --kill-random [SEED] kills a worker now and then, and starts another in its place; what it had is begun anew
 
 all of them:
   --timeout SECONDS    how long a request may take (60)
@@ -89,8 +89,6 @@ pub(crate) struct Load {
     pub(crate) size_mib: usize,
     pub(crate) policy: Policy,
     pub(crate) timeout_s: u64,
-    /// Whether clients send again what a worker failed at.
-    pub(crate) send_again: bool,
     pub(crate) json: bool,
 }
 
@@ -183,7 +181,6 @@ impl Given {
             size_mib,
             policy: self.policy.unwrap_or(Policy::RoundRobin),
             timeout_s: self.timeout_s.unwrap_or(60) as u64,
-            send_again: self.kill.is_some(),
             json: self.json,
         };
         match self.role.as_deref() {

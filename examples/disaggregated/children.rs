@@ -79,6 +79,10 @@ impl Process {
         self.plan.role
     }
 
+    pub(crate) const fn index(&self) -> usize {
+        self.plan.index
+    }
+
     /// Where it takes work, once it does.
     pub(crate) fn endpoint(&mut self) -> Result<String> {
         let name = self.name();

@@ -89,34 +89,42 @@ pub(crate) fn run(demo: &Demo, progress: &mut Progress, stop: &Stop) -> Result<O
     };
     let mut killer = demo.kill.map(|seed| Killer::new(seed, demo.load.requests));
     let mut killed = Vec::new();
-    let passed = load::drive(&mut head, &demo.load, demo.split, progress, |passed| {
-        stop.check()?;
-        for worker in &mut workers {
-            worker.process.check()?;
-            keep(worker.process.role(), worker.process.told()?);
-        }
-        // One that has not yet said that it is there is not killed: nothing would be heard of it.
-        let all_there = passed.restarts == killed.len();
-        if let Some(killer) = &mut killer
-            && all_there
-            && let Some(victim) = killer.victim(passed.ended(), workers.len())
-        {
-            let worker = workers.swap_remove(victim);
-            killed.push(format!(
-                "{} after {}",
-                worker.process.name(),
-                passed.ended()
-            ));
-            let role = worker.process.role();
-            let (lines, successor) = worker.replace()?;
-            keep(role, lines);
-            workers.push(successor);
-        }
-        Ok(passed.restarts == killed.len())
-    })?;
+    let mut passed = load::drive(
+        &mut head,
+        &demo.load,
+        demo.split,
+        progress,
+        |head, passed| {
+            stop.check()?;
+            for worker in &mut workers {
+                worker.process.check()?;
+                keep(worker.process.role(), worker.process.told()?);
+            }
+            // One that has not yet said that it is there is not killed: nothing would be heard of it.
+            let all_there = passed.restarts == killed.len();
+            if let Some(killer) = &mut killer
+                && all_there
+                && let Some(victim) = killer.victim(passed.ended(), workers.len())
+            {
+                let worker = workers.swap_remove(victim);
+                killed.push(format!(
+                    "{} after {}",
+                    worker.process.name(),
+                    passed.ended()
+                ));
+                let (role, index) = (worker.process.role(), worker.process.index());
+                let (lines, dead) = worker.kill()?;
+                keep(role, lines);
+                // Before the next one can register.
+                head.lost(role, index)?;
+                workers.push(dead.replace()?);
+            }
+            Ok(())
+        },
+    )?;
 
     progress.show("waiting for the last slots");
-    load::settle(&mut head)?;
+    load::settle(&mut head, &mut passed, killed.len())?;
     let not_back = slots_away(&head, roles);
     for worker in workers {
         let role = worker.process.role();
@@ -180,10 +188,24 @@ impl Worker {
         (self.process.role(), self.work.clone())
     }
 
-    /// Kills it and starts another at the same endpoint.
-    fn replace(self) -> Result<(Vec<Told>, Self)> {
+    /// Kills it; returns what it had told.
+    fn kill(self) -> Result<(Vec<Told>, Dead)> {
         let (told, plan) = self.process.kill()?;
-        Ok((told, Self::start(plan, &self.work)?))
+        let work = self.work;
+        Ok((told, Dead { plan, work }))
+    }
+}
+
+/// What was a worker.
+struct Dead {
+    plan: Plan,
+    work: String,
+}
+
+impl Dead {
+    /// Starts another at the same endpoint.
+    fn replace(self) -> Result<Worker> {
+        Worker::start(self.plan, &self.work)
     }
 }
 

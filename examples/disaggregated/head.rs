@@ -148,6 +148,14 @@ impl HeadNode {
         self.transmit()
     }
 
+    /// Takes note that a worker's process has ended: what it had is begun anew elsewhere, or
+    /// waits until it registers again. The next [`turn`](Self::turn) says which requests those are.
+    pub(crate) fn lost(&mut self, role: Role, worker: usize) -> Result<()> {
+        let now = self.start.elapsed();
+        self.coordinator.handle_lost(role, worker, now);
+        self.transmit()
+    }
+
     pub(crate) const fn coordinator(&self) -> &Coordinator {
         &self.coordinator
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tensorwire::Decoder;
-use tensorwire::transfer::coordinator::{Event, FailureKind, Settings};
+use tensorwire::transfer::coordinator::{Event, Settings};
 use tensorwire::transport::{Frames, zmq};
 
 use crate::Result;
@@ -18,18 +18,11 @@ use crate::stop::Stop;
 /// How often to look after what is no message: the workers' processes.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long a slot is kept away to which a killed worker may have been writing: on one host
-/// a push is over sooner.
-const QUARANTINE: Duration = Duration::from_millis(500);
+/// How long the workers may take to answer for what has ended without them.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// How long the workers may take until all have registered.
 const REGISTRATION: Duration = Duration::from_secs(60);
-
-/// What a request is called in addition, each time that its client sends it again.
-const AGAIN: &str = "-again";
-
-/// How often a client does.
-const ATTEMPTS: usize = 4;
 
 /// What became of the requests.
 #[derive(Default)]
@@ -44,8 +37,6 @@ pub(crate) struct Passed {
     pub(crate) faults: Vec<String>,
     /// The requests that began anew, and why.
     pub(crate) retried: Vec<String>,
-    /// Those of them that the head node gave up: their clients are to send them again.
-    unsent: Vec<String>,
     /// How many registrations were of a worker that had restarted.
     pub(crate) restarts: usize,
 }
@@ -61,7 +52,6 @@ pub(crate) fn settings(load: &Load) -> Settings {
     Settings::new()
         .with_policy(load.policy)
         .with_timeout(Duration::from_secs(load.timeout_s))
-        .with_quarantine(QUARANTINE)
         .with_retries(8)
 }
 
@@ -82,24 +72,30 @@ pub(crate) fn await_workers(head: &mut HeadNode, workers: usize, stop: &Stop) ->
     Ok(())
 }
 
-/// Waits until the head node has nothing under way: no slot is out any more, of any request.
-pub(crate) fn settle(head: &mut HeadNode) -> Result<()> {
-    let deadline = Instant::now() + 4 * QUARANTINE;
-    while head.coordinator().poll_timeout().is_some() && Instant::now() < deadline {
-        head.turn(TICK, |_, _| Ok(()))?;
+/// Waits until so many workers have registered again, and the head node has nothing under
+/// way: no slot is out any more, of any request.
+pub(crate) fn settle(head: &mut HeadNode, passed: &mut Passed, restarts: usize) -> Result<()> {
+    let deadline = Instant::now() + SETTLING;
+    while (passed.restarts < restarts || head.coordinator().poll_timeout().is_some())
+        && Instant::now() < deadline
+    {
+        head.turn(TICK, |event, _| {
+            passed.restarts += usize::from(matches!(event, Event::Registered { again: true, .. }));
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
 /// Sends all requests, and waits until each has ended.
 ///
-/// `tend` is called again and again meanwhile, and says whether all workers are there.
+/// `tend` is called again and again meanwhile.
 pub(crate) fn drive(
     head: &mut HeadNode,
     load: &Load,
     split: bool,
     progress: &mut Progress,
-    mut tend: impl FnMut(&Passed) -> Result<bool>,
+    mut tend: impl FnMut(&mut HeadNode, &Passed) -> Result<()>,
 ) -> Result<Passed> {
     let mut passed = Passed::default();
     let mut decoder = Decoder::new();
@@ -112,11 +108,7 @@ pub(crate) fn drive(
         head.turn(TICK, |event, message| {
             take(&mut passed, load, &mut decoder, event, message)
         })?;
-        if tend(&passed)? {
-            for request in std::mem::take(&mut passed.unsent) {
-                send(head, &mut passed, request + AGAIN)?;
-            }
-        }
+        tend(head, &passed)?;
         progress.show(&format!(
             "request {} of {}, {:.1} s",
             passed.ended(),
@@ -153,17 +145,8 @@ fn take(
 ) -> Result<()> {
     match event {
         Event::Failed { request, failure } => {
-            let request = request.to_string();
-            let said = format!("{request}: {failure}");
-            // Such as a push to a worker that was killed just now.
-            let of_worker = matches!(failure.kind(), FailureKind::RoleFailed { .. });
-            if of_worker && load.send_again && request.matches(AGAIN).count() < ATTEMPTS {
-                passed.retried.push(said + "; sent again");
-                passed.unsent.push(request);
-            } else {
-                passed.ended_ns.insert(request, now_ns());
-                passed.faults.push(said);
-            }
+            passed.ended_ns.insert(request.to_string(), now_ns());
+            passed.faults.push(format!("{request}: {failure}"));
         }
         Event::Finished { request } => {
             passed.ended_ns.insert(request.to_string(), now_ns());

@@ -109,9 +109,8 @@ fn head_node(run: &args::Head, stop: &Stop) -> Result<()> {
         .result
         .iter()
         .any(|(role, _)| role.name() == "image_encoder");
-    let passed = load::drive(&mut head, &run.load, split, &mut progress, |_| {
-        stop.check()?;
-        Ok(true)
+    let passed = load::drive(&mut head, &run.load, split, &mut progress, |_, _| {
+        stop.check()
     })?;
     progress.clear();
     print(&run.load, Report::of_head(&run.load, passed))

@@ -217,7 +217,7 @@ fn retries_start_from_the_work_under_an_id_of_their_own() {
         encoder register 0 e1      | =registered 0
         encoder register 0 e2      | encoder0 abort r2 another worker restarted, encoder0 abort r1 another worker restarted, encoder0 work r1~2, encoder0 work r2~1, =again 0, =retrying r2 1, =retrying r1 2
         request r1                 | !a request of this id is under way
-        encoder error r1           |
+        encoder error r1           | !unknown request
         encoder pushed r2          | !unknown request
         encoder staged r2~1 8      | encoder0 push r2~1 8 1000 to n1
         encoder pushed r2~1        | denoiser0 ready r2~1 0 {"_prealloc_slot_id":50}, encoder0 work r3

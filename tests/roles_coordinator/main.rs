@@ -3,6 +3,7 @@
 #![cfg(feature = "std")]
 
 mod flows;
+mod lost;
 mod refusals;
 mod script;
 mod states;

@@ -31,6 +31,7 @@ pub(crate) const POOL_LEN: u64 = 1000;
 /// denoiser finished r1                transfer_done without one
 /// denoiser abort r1                   transfer_abort
 /// denoiser register 0 s1 0+8 64+16    worker 0, session s1, two slots
+/// denoiser lost 0                     the service says that it is gone
 /// cancel r1
 /// time 600                            in seconds
 /// ```
@@ -119,6 +120,10 @@ fn act(head: &mut Coordinator, words: &[&str], now: &mut Duration) -> Result<(),
             let message = Register::new(role, words[3], POOL, POOL_LEN, endpoint, &slots[..]);
             let result = head.handle_control(role, &Control::Register(message), *now);
             return result.map_err(|error| error.to_string());
+        }
+        "lost" => {
+            let news = head.handle_lost(role, words[2].parse().unwrap(), *now);
+            return news.then_some(()).ok_or_else(|| "no news".to_string());
         }
         "abort" => {
             frames.push(b"__transfer__".to_vec());

@@ -105,8 +105,12 @@ const STATES: &[(&str, &str, &[&str])] = &[
             "decoder pushed r1 | !the decoder has no part in the request, which is pushing",
             "denoiser finished r1 | !unexpected from the denoiser while the request is pushing",
             "encoder pushed r1 | denoiser0 ready r1 0 {}",
-            "encoder error r1 | denoiser0 abort r1 the request is over, =failed r1: encoder error: out of memory",
+            "encoder error r1 | denoiser0 abort r1 the request is over, =failed r1: encoder could not push: out of memory",
+            "encoder abort r1 | denoiser0 abort r1 the request is over, =failed r1: encoder could not push: gone",
             "denoiser failed r1 | encoder0 abort r1 another role failed, =failed r1: denoiser error: out of memory",
+            "encoder lost 0 | denoiser0 abort r1 the request is over, =failed r1: encoder 0 is gone",
+            "denoiser lost 0 | encoder0 abort r1 another worker is gone, =failed r1: denoiser 0 is gone",
+            "decoder lost 0 |",
             "cancel r1 | encoder0 abort r1 cancelled, =failed r1: cancelled",
         ],
     ),
@@ -215,6 +219,8 @@ const QUARANTINE: &[(&str, &[&str], &[&str])] = &[
             "encoder error r1 |",
             "encoder failed r1 |",
             "encoder abort r1 |",
+            "encoder lost 0 |",
+            "encoder register 0 e2 | =again 0",
             "denoiser register 0 other 0+8 | =again 1",
             "time 600 |",
         ],
@@ -245,7 +251,10 @@ fn a_slot_that_may_still_be_written_to_or_read_is_lent_to_nobody() {
             for free in *frees {
                 println!("{end} -> {free}");
                 let mut head = head(1, Settings::new());
-                prepare(&mut head, &format!("denoiser register 0 n 0+8\n{way}"));
+                prepare(
+                    &mut head,
+                    &format!("encoder register 0 e\ndenoiser register 0 n 0+8\n{way}"),
+                );
                 play(&mut head, end);
                 let statistics = head.role_statistics(Role::Denoiser).unwrap();
                 assert_eq!(
@@ -274,7 +283,9 @@ fn a_slot_that_may_still_be_written_to_or_read_is_lent_to_nobody() {
                     (1, 0)
                 );
                 is_whole(&head);
-                play(&mut head, "request r1 | encoder0 work r1");
+                if !free.contains("lost") {
+                    play(&mut head, "request r1 | encoder0 work r1");
+                }
             }
         }
     }
@@ -285,6 +296,7 @@ fn an_allocated_slot_that_may_still_be_written_to_is_not_yet_freed() {
     for (ends, end, told) in [
         ("cancel r1", "encoder pushed r1", true),
         ("cancel r1", "encoder error r1", true),
+        ("cancel r1", "encoder lost 0", true),
         ("cancel r1", "time 600", true),
         ("denoiser failed r1", "", false),
     ] {

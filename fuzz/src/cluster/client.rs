@@ -88,6 +88,8 @@ impl Cluster<'_> {
                 let count = match failure.kind() {
                     FailureKind::Cancelled => &mut self.tally.cancelled,
                     FailureKind::TimedOut { .. } => &mut self.tally.timed_out,
+                    FailureKind::PushFailed { .. } => &mut self.tally.push_failed,
+                    FailureKind::WorkerLost { .. } => &mut self.tally.worker_lost,
                     FailureKind::WorkerRestarted { .. } => &mut self.tally.worker_restarted,
                     _ => &mut self.tally.role_failed,
                 };

@@ -24,6 +24,9 @@ impl Cluster<'_> {
             self.hear(node, &packet.frames);
             return;
         }
+        if self.nodes[node].dead {
+            return;
+        }
         let now = self.now;
         let machine = &mut self.nodes[node].machine;
         match machine.handle_frames(&packet.frames, now) {
@@ -131,6 +134,9 @@ impl Cluster<'_> {
     }
 
     fn flush_with(&mut self, node: usize, is_copy: bool) {
+        if self.nodes[node].dead {
+            return;
+        }
         loop {
             let mut idle = true;
             let mut buffer = std::mem::take(&mut self.buffer);

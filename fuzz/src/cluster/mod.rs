@@ -3,7 +3,8 @@
 //! A head node, one to three workers of each role, their local workers, their memory and the
 //! wires between them; what happens next is chosen by a seed or by a fuzzer's bytes. Each
 //! step is one of: a client asks or gives up, a message arrives, a local worker does
-//! something, bytes are moved, time passes, a worker restarts. On the way and at the end is checked:
+//! something, bytes are moved, time passes, a worker dies, and is there again at once, after
+//! some time, or never. On the way and at the end is checked:
 //!
 //! - no slot is given away while somebody writes to it or reads it for another request, and
 //!   nobody writes to a slot that was given to another;
@@ -246,7 +247,8 @@ impl<'c> Cluster<'c> {
         self.tally.retried = statistics.retried;
         for &role in self.config.roles {
             let role_statistics = self.head.role_statistics(role).unwrap();
-            let places = role_statistics.workers * self.config.capacity as usize;
+            let there = role_statistics.workers - role_statistics.lost;
+            let places = there * self.config.capacity as usize;
             assert_eq!(role_statistics.free_places, places, "places of {role}");
             assert_eq!((role_statistics.queued, role_statistics.running), (0, 0));
             let out = (

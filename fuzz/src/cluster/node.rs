@@ -29,6 +29,9 @@ pub struct Node {
     pub flights: Vec<Flight>,
     /// How many slots it lays out beforehand, and how long each is.
     preallocated: (usize, usize),
+    /// Whether it is dead, and when it is there.
+    pub dead: bool,
+    pub back: Option<Duration>,
     /// When its machine was last asked what has waited too long.
     pub asked: Duration,
 }
@@ -105,6 +108,8 @@ impl Node {
             kept: Vec::new(),
             flights: Vec::new(),
             preallocated: (count, block),
+            dead: false,
+            back: None,
             asked: Duration::ZERO,
         }
     }

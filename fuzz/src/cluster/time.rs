@@ -15,9 +15,34 @@ impl Cluster<'_> {
             }
         }
         let dead = &self.nodes[node];
-        let next = Node::new(dead.role, node, dead.index, dead.life + 1, &self.config);
-        self.note(|_| format!("{} starts", next.session));
+        let (role, index) = (dead.role, dead.index);
+        let mut next = Node::new(role, node, index, dead.life + 1, &self.config);
+        self.note(|cluster| format!("{} dies", cluster.nodes[node].session));
+        if self.choices.chance(128) {
+            self.tally.absences += 1;
+            next.dead = true;
+            let seconds = [1, 10, 50, 200, 0][self.choices.below(5) as usize];
+            // Or it never comes back.
+            next.back = (seconds > 0).then(|| self.now + Duration::from_secs(seconds));
+        }
         self.nodes[node] = next;
+        if self.choices.chance(128) {
+            let news = self.head.handle_lost(role, index, self.now);
+            self.note(|_| format!("head is told that {role} {index} is gone: {news}"));
+            self.tally.losses += u64::from(news);
+            assert!(!self.head.handle_lost(role, index, self.now));
+            self.flush_head();
+        }
+        if !self.nodes[node].dead {
+            self.start(node);
+        }
+    }
+
+    /// The next life of a worker begins.
+    fn start(&mut self, node: usize) {
+        self.note(|cluster| format!("{} starts", cluster.nodes[node].session));
+        self.nodes[node].dead = false;
+        self.nodes[node].back = None;
         self.flush(node);
     }
 
@@ -45,7 +70,7 @@ impl Cluster<'_> {
             let reads = reads.min().map(|since| since + READ_TIMEOUT);
             let flights = node.flights.iter().map(|flight| flight.since);
             let flights = flights.min().map(|since| since + PUSH_TIMEOUT);
-            [node.due(), reads, flights]
+            [node.due(), reads, flights, node.back]
         });
         [head, wires, echoes]
             .into_iter()
@@ -64,6 +89,9 @@ impl Cluster<'_> {
             self.deliver(index);
         }
         for node in 0..self.nodes.len() {
+            if self.nodes[node].back.is_some_and(|back| back <= now) {
+                self.start(node);
+            }
             let late = |since: Duration, timeout: Duration| since + timeout <= now;
             while let Some(at) = {
                 let mut flights = self.nodes[node].flights.iter();
@@ -143,7 +171,7 @@ impl Node {
     /// When its machine is to be asked what has waited too long; not too often, as
     /// it wants to be asked again and again while it waits for room.
     pub fn due(&self) -> Option<Duration> {
-        let due = self.machine.poll_timeout()?;
+        let due = self.machine.poll_timeout().filter(|_| !self.dead)?;
         Some(due.max(self.asked + Duration::from_millis(500)))
     }
 }

@@ -86,7 +86,9 @@
 //! the same place is open again for another request, the late bytes are written there,
 //! as an address has no generation; unless a later push of the same plane came first (3). So whoever
 //! gives a place away again after a failed push has the pusher settle it; and lets its
-//! inlet take what is there before it opens the window. 2 and 3 hold as long as the inlet remembers the
+//! inlet take what is there before it opens the window. A pusher that has died settles nothing: a head
+//! node waits instead, for
+//! [`Settings::with_late_writes`](crate::transfer::coordinator::Settings::with_late_writes). 2 and 3 hold as long as the inlet remembers the
 //! plane: among [the last 1024](Inlet::with_remembered_planes) that pushed.
 //!
 //! There is no authentication: whoever reaches the inlet may write into any open window, and

@@ -1,6 +1,5 @@
 //! How a request ends, what then comes free, and what must not yet.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Coordinator;
@@ -109,11 +108,8 @@ impl Coordinator {
                 self.settle(id, &request, over, by, kind, now);
             }
         }
-        let again = matches!(
-            kind,
-            FailureKind::TimedOut { .. } | FailureKind::WorkerRestarted { .. }
-        ) && request.attempt < self.settings.retries
-            && now < request.deadline;
+        let left = request.attempt < self.settings.retries && now < request.deadline;
+        let again = left && kind.is_retried();
         if again {
             request.attempt = request.attempt.saturating_add(1);
             self.totals.count_retry();
@@ -195,11 +191,13 @@ impl Coordinator {
         else {
             return;
         };
-        if usage != Use::Writing && self.is_restart(kind, user) {
+        let is_gone = kind.is_end_of(self.role(user.stage), user.worker);
+        if usage != Use::Writing && is_gone {
             // It knows nothing of it any more.
             return;
         }
-        if by == Some(user.stage) {
+        let patience = self.patience(is_gone);
+        if by == Some(user.stage) || patience.is_zero() {
             self.free_slot(id, (owner, usage), lease, by);
             return;
         }
@@ -214,7 +212,7 @@ impl Coordinator {
             // It has freed it itself.
             return;
         }
-        let wake = now.saturating_add(self.settings.quarantine);
+        let wake = now.saturating_add(patience);
         let serial = self.serial();
         self.timers.insert((wake, serial), id.clone());
         self.placed.insert(serial, id.clone());
@@ -231,9 +229,14 @@ impl Coordinator {
         self.requests.insert(id.clone(), over);
     }
 
-    fn is_restart(&self, kind: FailureKind, place: Place) -> bool {
-        let own = self.role(place.stage);
-        matches!(kind, FailureKind::WorkerRestarted { role, worker } if role == own && worker == place.worker)
+    /// How long a slot stays out for the sake of a user that does not say that it is through, or is gone.
+    pub(super) fn patience(&self, is_gone: bool) -> Duration {
+        let quarantine = self.settings.quarantine;
+        if is_gone {
+            quarantine.min(self.settings.late_writes)
+        } else {
+            quarantine
+        }
     }
 
     /// Takes a preallocated slot back, or has an allocated one freed by its owner once it was written to.
@@ -288,25 +291,6 @@ impl Coordinator {
         } = request.state
         {
             self.free_slot(id, (owner, usage), lease, None);
-        }
-    }
-
-    /// Requests that hang on a worker end when it registers anew, and its old slots are forgotten.
-    pub(super) fn restarted(&mut self, worker: Place, now: Duration) {
-        let hangs = |id: &&RequestId| {
-            let request = self.requests.get(*id);
-            request.is_some_and(|request| match request.state {
-                State::Over { owner, .. } => owner == worker,
-                state => state.places().contains(&Some(worker)),
-            })
-        };
-        // The newest first: each that is retried goes before all others.
-        let placed = self.placed.values().rev();
-        let ended: Vec<_> = placed.filter(hangs).cloned().collect();
-        let role = self.role(worker.stage);
-        let worker = worker.worker;
-        for id in ended {
-            self.expire(&id, FailureKind::WorkerRestarted { role, worker }, now);
         }
     }
 
@@ -366,6 +350,11 @@ impl Coordinator {
     }
 
     fn abort(&mut self, worker: Place, request_id: Str<'_>, reason: &'static str) {
+        let stage = self.stages.get(worker.stage);
+        if stage.is_some_and(|stage| stage.places.is_away(worker.worker)) {
+            // It has nothing of anything.
+            return;
+        }
         let abort = Abort::new(request_id, "", reason);
         self.outbox.put_abort(worker, &abort);
     }

@@ -33,7 +33,7 @@ pub enum Event {
         worker: usize,
         /// How many preallocated slots it brought.
         slots: usize,
-        /// Whether it had registered otherwise before, and so has restarted.
+        /// Whether it had registered otherwise before, or was lost, and so has restarted.
         again: bool,
     },
     /// A request starts anew.
@@ -100,6 +100,11 @@ pub enum FailureKind {
         /// The worker's role.
         role: Role,
     },
+    /// A worker could not move its output to the next: this is about the way there, not its work.
+    PushFailed {
+        /// The worker's role.
+        role: Role,
+    },
     /// A worker failed.
     RoleFailed {
         /// Its role.
@@ -109,6 +114,13 @@ pub enum FailureKind {
     TimedOut {
         /// How long it was given.
         after: Duration,
+    },
+    /// A worker that had a part in it is gone, as [`handle_lost`](super::Coordinator::handle_lost) was told.
+    WorkerLost {
+        /// Its role.
+        role: Role,
+        /// Its index among the workers of the role.
+        worker: usize,
     },
     /// A worker that had a part in it restarted.
     WorkerRestarted {
@@ -120,13 +132,43 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Tells whether an attempt that ends so is followed by another, while [retries] and time are left.
+    ///
+    /// It is if the attempt ended by no fault of the request's own: a push failed, a
+    /// worker restarted or is gone, or the attempt took too long. What a worker said of its own
+    /// work would be said again, and a request that was cancelled is wanted no more.
+    ///
+    /// [retries]: super::Settings::with_retries
+    #[must_use]
+    pub const fn is_retried(self) -> bool {
+        match self {
+            Self::Cancelled | Self::NothingStaged { .. } | Self::RoleFailed { .. } => false,
+            Self::PushFailed { .. }
+            | Self::TimedOut { .. }
+            | Self::WorkerLost { .. }
+            | Self::WorkerRestarted { .. } => true,
+        }
+    }
+
+    /// Tells whether it is the end of this worker.
+    pub(super) fn is_end_of(self, of: Role, index: usize) -> bool {
+        match self {
+            Self::WorkerLost { role, worker } | Self::WorkerRestarted { role, worker } => {
+                role == of && worker == index
+            }
+            _ => false,
+        }
+    }
+
     /// What a worker is told that loses a request.
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
             Self::NothingStaged { .. } => "nothing staged",
+            Self::PushFailed { .. } => "a push failed",
             Self::RoleFailed { .. } => "another role failed",
             Self::TimedOut { .. } => "timed out",
+            Self::WorkerLost { .. } => "another worker is gone",
             Self::WorkerRestarted { .. } => "another worker restarted",
         }
     }
@@ -139,10 +181,12 @@ impl fmt::Display for FailureKind {
             Self::NothingStaged { role } => {
                 write!(f, "{role} error: no output for the next role")
             }
+            Self::PushFailed { role } => write!(f, "{role} could not push"),
             Self::RoleFailed { role } => write!(f, "{role} error"),
             Self::TimedOut { after } => {
                 write!(f, "not completed within {} s", after.as_secs_f64())
             }
+            Self::WorkerLost { role, worker } => write!(f, "{role} {worker} is gone"),
             Self::WorkerRestarted { role, worker } => write!(f, "{role} {worker} restarted"),
         }
     }

@@ -305,7 +305,10 @@ impl Coordinator {
             return self.over(request_id, stage, usage);
         }
         let id = id.clone();
-        let kind = FailureKind::RoleFailed { role };
+        let kind = match request.state {
+            State::Pushing { from, .. } if from.stage == stage => FailureKind::PushFailed { role },
+            _ => FailureKind::RoleFailed { role },
+        };
         let failure = Failure::with_text(kind, text.to_cow_lossy().into_owned());
         self.fail(&id, failure, Some(stage), now);
         Ok(())
@@ -364,8 +367,10 @@ impl Coordinator {
             again,
         });
         if again {
+            let role = found;
+            let kind = FailureKind::WorkerRestarted { role, worker };
             let stage = index;
-            self.restarted(Place { stage, worker }, now);
+            self.ended(Place { stage, worker }, kind, now);
         }
         Ok(())
     }

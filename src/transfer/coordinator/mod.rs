@@ -50,7 +50,7 @@
 //!      |          +----------------------+
 //!      |            transfer_allocated of to: PUSH
 //!      |
-//!      +--- any of these: a worker restarted, or the attempt took too long
+//!      +--- any of these: a worker restarted or is gone, a push failed, or the attempt took too long
 //!           any of these: failed, cancelled, timed out ----> Over, if a worker is still to answer
 //! ```
 //!
@@ -71,8 +71,8 @@
 //! | `transfer_pushed` | unexpected | unexpected | unexpected | of `from`: READY | of the writer: it is free | request unknown |
 //! | `transfer_done`, finished | unexpected | of a decoder: finished; of another: failed | unexpected | unexpected | of the reader: it is free | request unknown |
 //! | a decoder's tensor message without error | unexpected | finished | unexpected | unexpected | of the reader: it is free | request unknown |
-//! | an error, `transfer_abort` | of `from`: failed | of `at`: failed | of either: failed | of either: failed | of the user: it is free | request unknown |
-//! | `transfer_register` | the same again: nothing. Another: the requests of the worker end or are retried | | | | its slot is forgotten | |
+//! | an error, `transfer_abort` | of `from`: failed | of `at`: failed | of either: failed | of `from`: failed or retried; of `to`: failed | of the user: it is free | request unknown |
+//! | `transfer_register` | the same again: nothing. Another: the requests of the worker end or are retried | | | | of the owner: its slot is forgotten; of the user: it is free | |
 //! | `transfer_alloc`, `_push`, `_ready`, `_register_ack`, unknown types | an error | | | | | |
 //!
 //! From a role that has no part in the request each of them is *not involved*.
@@ -94,7 +94,7 @@
 //!
 //! When a request ends early, its slot may still be written to, or read. Then it
 //! stays out until the writer says that it pushed or failed, or the reader that it
-//! is through, or the receiver registers anew, or
+//! is through, or either of them registers anew or is lost, or
 //! [`Settings::with_quarantine`] is over. So long the id of the request is taken, and so it
 //! is, slot or not, while a worker is to answer to work or ALLOC: its answer would be taken for one to the
 //! next request of that id.
@@ -112,6 +112,36 @@
 //! when that is over, the others at once. Workers of the Python release log it
 //! and go on. Places are free at once.
 //!
+//! # What is retried
+//!
+//! With [`Settings::with_retries`] an attempt is followed by another, from the work of the first role, if it
+//! ended by no fault of the request's own. The others end the request.
+//!
+//! | an attempt ends as | retried |
+//! |---|---|
+//! | a worker that had a part in it registers anew, or is [lost](Coordinator::handle_lost) | yes |
+//! | its sender reports an error, or aborts, while it pushes: the receiver may have died, whatever the text says | yes |
+//! | it took longer than [`Settings::with_attempt_timeout`] | yes |
+//! | a worker reports an error at any other time: of its work, of room for a slot, of what it was sent | no |
+//! | a worker other than the last has nothing for the next | no |
+//! | the service cancels it, or [`Settings::with_timeout`] is over | no |
+//!
+//! # When a worker dies
+//!
+//! The head node has no word from a worker that has died, and none of what it had. It learns of it in one of four ways:
+//!
+//! - *Its successor registers* at the same endpoint: what hung on it is retried or fails at once, its
+//!   slots are those of the new registration, and slots of others that it was writing to are free.
+//! - *The service says so* by [`Coordinator::handle_lost`]: the same, and the worker is left out until it
+//!   registers again. If no other of its role is there, requests wait in the queue; they may fail by
+//!   their timeout.
+//! - *A sender cannot push to it*: that request is retried. The worker is taken for alive: the fault may be the
+//!   sender's.
+//! - *Not at all*: it keeps its turn. What hangs on it, and what it is given later, is retried when the attempt
+//!   took too long, or fails when the request did. As its places are then given back, it gets as much again and
+//!   again: no policy knows who is dead. So either every worker that dies is started again, or
+//!   the service calls `handle_lost`.
+//!
 //! A failed push cannot be told from a good one when a Python sender says
 //! `transfer_pushed` all the same. Ours answers with an error.
 //!
@@ -127,6 +157,7 @@ mod error;
 mod event;
 mod flow;
 mod input;
+mod lost;
 mod outbox;
 mod policy;
 mod request;

@@ -53,6 +53,11 @@ impl Outbox {
         self.queue.push_back((to, Content::Work(id, work)));
     }
 
+    /// Drops what is for a worker that is gone.
+    pub(super) fn forget(&mut self, worker: Place) {
+        self.queue.retain(|(to, _)| *to != worker);
+    }
+
     pub(super) fn poll<'b>(
         &'b mut self,
         buffer: &'b mut Vec<u8>,

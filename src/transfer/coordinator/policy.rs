@@ -54,7 +54,10 @@ impl fmt::Display for Policy {
 pub(super) struct Places {
     policy: Policy,
     capacity: u32,
+    /// Those of each worker, also of one that is away.
     free: Vec<u32>,
+    /// Who gets nothing until it is back.
+    away: Vec<bool>,
     total_free: usize,
     turn: usize,
 }
@@ -66,6 +69,7 @@ impl Places {
             policy,
             capacity,
             free,
+            away: core::iter::repeat_n(false, workers).collect(),
             total_free: 0,
             turn: 0,
         };
@@ -73,10 +77,47 @@ impl Places {
         places
     }
 
-    /// The places of all workers, taken or not.
+    /// The places of all workers that are there, taken or not.
     pub(super) fn total(&self) -> usize {
-        let capacity = usize::try_from(self.capacity).unwrap_or(usize::MAX);
-        self.free.len().saturating_mul(capacity)
+        let present = self.free.len().saturating_sub(self.away());
+        present.saturating_mul(self.places(self.capacity))
+    }
+
+    /// How many workers are away.
+    pub(super) fn away(&self) -> usize {
+        self.away.iter().filter(|away| **away).count()
+    }
+
+    pub(super) fn is_away(&self, worker: usize) -> bool {
+        self.away.get(worker) == Some(&true)
+    }
+
+    /// Keeps a worker out of the choice, or lets it in again; tells whether that is news.
+    pub(super) fn set_away(&mut self, worker: usize, away: bool) -> bool {
+        let (Some(known), Some(free)) = (self.away.get_mut(worker), self.free.get(worker)) else {
+            return false;
+        };
+        if *known == away {
+            return false;
+        }
+        *known = away;
+        let free = self.places(*free);
+        self.total_free = if away {
+            self.total_free.saturating_sub(free)
+        } else {
+            self.total_free.saturating_add(free)
+        };
+        true
+    }
+
+    fn places(&self, count: u32) -> usize {
+        usize::try_from(count).unwrap_or(usize::MAX)
+    }
+
+    /// The free places of a worker that can be chosen.
+    fn free_of(&self, worker: usize) -> u32 {
+        let free = self.free.get(worker).copied().unwrap_or(0);
+        if self.is_away(worker) { 0 } else { free }
     }
 
     pub(super) const fn total_free(&self) -> usize {
@@ -97,7 +138,7 @@ impl Places {
             let chosen = self.turn;
             let next = chosen.wrapping_add(1);
             self.turn = if next < self.free.len() { next } else { 0 };
-            if self.free.get(chosen).is_some_and(|free| *free > 0) {
+            if self.free_of(chosen) > 0 {
                 return Some(chosen);
             }
         }
@@ -105,32 +146,38 @@ impl Places {
     }
 
     fn most_free(&mut self) -> Option<usize> {
-        let most = self.free.iter().copied().max().filter(|most| *most > 0);
+        let workers = 0..self.free.len();
+        let most = workers.clone().map(|worker| self.free_of(worker)).max();
+        let most = most.filter(|most| *most > 0);
         let turn = self.turn;
         let next = turn.wrapping_add(1);
         self.turn = if next < self.free.len() { next } else { 0 };
         let most = most?;
-        if self.free.get(turn) == Some(&most) {
+        if self.free_of(turn) == most {
             return Some(turn);
         }
-        self.free.iter().position(|free| *free == most)
+        workers
+            .into_iter()
+            .find(|&worker| self.free_of(worker) == most)
     }
 
     pub(super) fn take(&mut self, worker: usize) {
+        let present = !self.is_away(worker);
         if let Some(free) = self.free.get_mut(worker)
             && let Some(less) = free.checked_sub(1)
         {
             *free = less;
-            self.total_free = self.total_free.saturating_sub(1);
+            self.total_free = self.total_free.saturating_sub(usize::from(present));
         }
     }
 
     pub(super) fn give_back(&mut self, worker: usize) {
+        let present = !self.is_away(worker);
         if let Some(free) = self.free.get_mut(worker)
             && *free < self.capacity
         {
             *free = free.saturating_add(1);
-            self.total_free = self.total_free.saturating_add(1);
+            self.total_free = self.total_free.saturating_add(usize::from(present));
         }
     }
 }
@@ -205,6 +252,29 @@ mod tests {
         assert_eq!(places.total_free(), 1);
         places.give_back(1);
         assert_eq!(places.total_free(), 2);
+    }
+
+    #[test]
+    fn who_is_away_is_not_chosen_and_its_places_do_not_count() {
+        for policy in [Policy::MostFree, Policy::RoundRobin] {
+            let mut places = Places::new(policy, 3, 2);
+            assert!(!places.set_away(3, true) && !places.set_away(1, false));
+            places.take(1);
+            assert!(places.set_away(1, true) && !places.set_away(1, true));
+            assert_eq!(
+                (places.total_free(), places.total(), places.away()),
+                (4, 4, 1)
+            );
+            places.give_back(1);
+            for _ in 0..4 {
+                let chosen = places.choose().unwrap();
+                assert_ne!(chosen, 1);
+                places.take(chosen);
+            }
+            assert_eq!((places.choose(), places.total_free()), (None, 0));
+            assert!(places.set_away(1, false));
+            assert_eq!((places.choose(), places.total_free()), (Some(1), 2));
+        }
     }
 
     #[test]

@@ -142,6 +142,7 @@ pub struct Settings {
     pub(super) attempt_timeout: Option<Duration>,
     pub(super) retries: u32,
     pub(super) quarantine: Duration,
+    pub(super) late_writes: Duration,
     pub(super) max_requests: usize,
     pub(super) max_slots: usize,
     pub(super) options: Options,
@@ -157,6 +158,7 @@ impl Settings {
             attempt_timeout: None,
             retries: 0,
             quarantine: Duration::from_secs(600),
+            late_writes: Duration::ZERO,
             max_requests: 65_536,
             max_slots: 1024,
             options: Options::new(),
@@ -187,7 +189,12 @@ impl Settings {
         self
     }
 
-    /// Sets how often a request starts anew when one of its workers restarted, or an attempt took too long: 0 by default.
+    /// Sets how often a request starts anew when an attempt ends by no fault of its own: 0 by default.
+    ///
+    /// That is when a sender could not push, a worker restarted or was lost, or the attempt took too
+    /// long; see [`FailureKind::is_retried`](super::FailureKind::is_retried). A new attempt starts at once, so
+    /// pushes to a receiver that is gone use the retries up until the head node knows of it: see
+    /// [`handle_lost`](super::Coordinator::handle_lost).
     ///
     /// Each new attempt has an id of its own on the wire, the request's with
     /// `~1`, `~2` and so on behind it, so that a late message of the attempt
@@ -203,10 +210,23 @@ impl Settings {
     /// Sets how long a preallocated slot that may still be written to is kept away: 600 seconds by default.
     ///
     /// It has to be longer than a message can be under way and a push can last
-    /// together. The slot comes back earlier as soon as it is known to be still.
+    /// together. The slot comes back earlier as soon as it is known to be still: when
+    /// whoever uses it says so, registers anew, or is [lost](super::Coordinator::handle_lost).
     #[must_use]
     pub const fn with_quarantine(mut self, quarantine: Duration) -> Self {
         self.quarantine = quarantine;
+        self
+    }
+
+    /// Sets for how long what a worker pushed may still be written once it is gone: no time by default.
+    ///
+    /// So it is where the pusher itself writes, as with shared memory: who is gone writes no more.
+    /// With [messages](crate::plane::messages) as the data plane what it pushed may be on
+    /// its way yet. For so long, and at the most for the
+    /// [quarantine](Self::with_quarantine), slots that it may have been writing to stay away.
+    #[must_use]
+    pub const fn with_late_writes(mut self, late_writes: Duration) -> Self {
+        self.late_writes = late_writes;
         self
     }
 

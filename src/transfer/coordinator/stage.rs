@@ -81,13 +81,24 @@ impl Stage {
         self.peers.get(worker)?.registration.as_ref()
     }
 
-    /// Takes over a registration in place of the one before; tells whether there was one.
+    /// Takes over a registration in place of the one before; tells whether there was ever one, or the
+    /// worker was lost.
     pub(super) fn register(&mut self, worker: usize, registration: Registration) -> bool {
         let Some(peer) = self.peers.get_mut(worker) else {
             return false;
         };
         peer.count = peer.count.wrapping_add(1);
-        peer.registration.replace(registration).is_some()
+        let was_away = self.places.set_away(worker, false);
+        let before = peer.registration.replace(registration);
+        was_away || before.is_some()
+    }
+
+    /// Forgets a registration, and keeps the worker out until it registers again; tells whether that is news.
+    pub(super) fn lose(&mut self, worker: usize) -> bool {
+        if let Some(peer) = self.peers.get_mut(worker) {
+            peer.registration = None;
+        }
+        self.places.set_away(worker, true)
     }
 
     /// Lends the shortest free slot of a worker's that is long enough.

@@ -13,11 +13,13 @@ pub struct RoleStatistics {
     pub workers: usize,
     /// Those of them that have registered.
     pub registered: usize,
+    /// Those of them that are gone, and get nothing until they register again.
+    pub lost: usize,
     /// Requests that wait for a worker.
     pub queued: usize,
     /// Places that are taken: requests that a worker has.
     pub running: usize,
-    /// Places that are free.
+    /// Places that are free, of workers that are not lost.
     pub free_places: usize,
     /// Preallocated slots that are free.
     pub free_slots: usize,
@@ -43,10 +45,14 @@ pub struct Statistics {
     pub cancelled: u64,
     /// Requests that failed as a worker had nothing for the next.
     pub nothing_staged: u64,
+    /// Requests that failed as a worker could not push.
+    pub push_failed: u64,
     /// Requests that failed with a worker.
     pub role_failed: u64,
     /// Requests that took too long.
     pub timed_out: u64,
+    /// Requests that failed with the loss of a worker.
+    pub worker_lost: u64,
     /// Requests that failed with the restart of a worker.
     pub worker_restarted: u64,
     /// Attempts that were followed by another.
@@ -66,8 +72,10 @@ impl Statistics {
         let count = match kind {
             FailureKind::Cancelled => &mut self.cancelled,
             FailureKind::NothingStaged { .. } => &mut self.nothing_staged,
+            FailureKind::PushFailed { .. } => &mut self.push_failed,
             FailureKind::RoleFailed { .. } => &mut self.role_failed,
             FailureKind::TimedOut { .. } => &mut self.timed_out,
+            FailureKind::WorkerLost { .. } => &mut self.worker_lost,
             FailureKind::WorkerRestarted { .. } => &mut self.worker_restarted,
         };
         *count = count.saturating_add(1);
@@ -86,6 +94,7 @@ impl Coordinator {
         Some(RoleStatistics {
             workers: stage.workers(),
             registered: stage.registered(),
+            lost: stage.places.away(),
             queued: stage.waiting,
             running: stage.places.total().saturating_sub(free_places),
             free_places,
