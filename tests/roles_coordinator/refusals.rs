@@ -46,7 +46,7 @@ fn a_registration_is_taken_whole_or_not_at_all() {
                 found: Role::Decoder,
             },
         ),
-        (register("painter", POOL, "n"), ProtocolError::RoleUnknown),
+        (register("painter", POOL, "n"), ProtocolError::UnknownRole),
         (
             register("denoiser", POOL + 1, "n"),
             ProtocolError::SlotAddress {

@@ -225,7 +225,7 @@ const DENOISER: Table = &[
         &[
             (
                 "unknown, failed, aborted while allocated",
-                "SlotUnknown ERROR",
+                "UnknownSlot ERROR",
             ),
             ("waiting", "Unexpected"),
             ("allocated", "WrongOffset"),

@@ -48,7 +48,7 @@ fn refusals_that_nobody_fetches_do_not_pile_up() {
 #[test]
 fn frames_that_are_no_message_for_the_role_are_turned_away() {
     let long = "x".repeat(RequestId::MAX_LEN + 1);
-    let too_long = ProtocolError::IdTooLong {
+    let too_long = ProtocolError::TextTooLong {
         len: long.len(),
         limit: RequestId::MAX_LEN,
     };

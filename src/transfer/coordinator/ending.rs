@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::Coordinator;
 use super::error::ProtocolError;
 use super::event::{Event, Failure, FailureKind};
-use super::request::{Lease, Output, Place, Request, State, Use};
+use super::request::{Lease, Output, Request, State, Use, WorkerId};
 use crate::json::Str;
 use crate::transfer::RequestId;
 use crate::transfer::message::Abort;
@@ -61,7 +61,7 @@ impl Coordinator {
             self.leave(place);
         }
         let reason = kind.reason();
-        let mut abort = |place: Place| {
+        let mut abort = |place: WorkerId| {
             if by != Some(place.stage) {
                 self.abort(place, id.text(), reason);
             }
@@ -243,7 +243,7 @@ impl Coordinator {
     fn free_slot(
         &mut self,
         id: &RequestId,
-        (owner, usage): (Place, Use),
+        (owner, usage): (WorkerId, Use),
         lease: Option<Lease>,
         by: Option<usize>,
     ) {
@@ -263,7 +263,7 @@ impl Coordinator {
     ) -> Result<(), ProtocolError> {
         let key: &dyn Key = &request_id;
         let entry = self.requests.get_key_value(key);
-        let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
+        let (id, request) = entry.ok_or(ProtocolError::UnknownRequest)?;
         match request.state {
             State::Over {
                 user, usage: of, ..
@@ -322,7 +322,7 @@ impl Coordinator {
     }
 
     /// A worker is through with a request: its place is free.
-    pub(super) fn leave(&mut self, place: Place) {
+    pub(super) fn leave(&mut self, place: WorkerId) {
         if let Some(stage) = self.stages.get_mut(place.stage) {
             stage.places.give_back(place.worker);
         }
@@ -344,12 +344,12 @@ impl Coordinator {
         let workers = self.stages.get(stage);
         let worker = workers.and_then(|stage| stage.worker_of_session(session_id));
         if let Some(worker) = worker {
-            let place = Place { stage, worker };
+            let place = WorkerId { stage, worker };
             self.abort(place, request_id, "unknown request");
         }
     }
 
-    fn abort(&mut self, worker: Place, request_id: Str<'_>, reason: &'static str) {
+    fn abort(&mut self, worker: WorkerId, request_id: Str<'_>, reason: &'static str) {
         let stage = self.stages.get(worker.stage);
         if stage.is_some_and(|stage| stage.places.is_away(worker.worker)) {
             // It has nothing of anything.

@@ -63,16 +63,6 @@ pub enum ProtocolError {
         /// The number.
         slot_id: u64,
     },
-    /// No worker of this role takes work at the endpoint that registers.
-    EndpointUnknown {
-        /// The role.
-        role: Role,
-    },
-    /// Nobody takes anything from a worker of this role.
-    NothingFollows {
-        /// The role.
-        role: Role,
-    },
     /// It is a message of the head node, not to it.
     NotForHeadNode,
     /// The role has nothing of this request, not yet or no longer.
@@ -81,6 +71,11 @@ pub enum ProtocolError {
         role: Role,
         /// How far the request is.
         step: Step,
+    },
+    /// Nobody takes anything from a worker of this role.
+    NothingFollows {
+        /// The role.
+        role: Role,
     },
     /// A receiver made a slot in another pool than it registered.
     OtherPool {
@@ -101,8 +96,6 @@ pub enum ProtocolError {
         /// The role.
         role: Role,
     },
-    /// The request is not known: it never was, or it is over and forgotten.
-    RequestUnknown,
     /// An instance registers with another role than that of the socket that it writes to.
     RoleMismatch {
         /// The role of the socket.
@@ -115,8 +108,6 @@ pub enum ProtocolError {
         /// The role.
         role: Role,
     },
-    /// An instance registers with a role that nobody knows.
-    RoleUnknown,
     /// The address of a preallocated slot is not its pool's plus its offset.
     SlotAddress {
         /// The address.
@@ -152,8 +143,17 @@ pub enum ProtocolError {
         /// How far the request is.
         step: Step,
     },
+    /// No worker of this role takes work at the endpoint that registers.
+    UnknownEndpoint {
+        /// The role.
+        role: Role,
+    },
     /// The type of the message is not known.
     UnknownMessage,
+    /// The request is not known: it never was, or it is over and forgotten.
+    UnknownRequest,
+    /// An instance registers with a role that nobody knows.
+    UnknownRole,
 }
 
 impl fmt::Display for ProtocolError {
@@ -171,12 +171,11 @@ impl fmt::Display for ProtocolError {
                 write!(f, "allocated slot of {len} bytes where {needed} are needed")
             }
             Self::DuplicateSlotId { slot_id } => write!(f, "two slots with the id {slot_id}"),
-            Self::EndpointUnknown { role } => write!(f, "no {role} takes work at this endpoint"),
-            Self::NothingFollows { role } => write!(f, "nobody takes the output of a {role}"),
             Self::NotForHeadNode => f.write_str("a message from the head node, not to it"),
             Self::NotInvolved { role, step } => {
                 write!(f, "the {role} has no part in the request, which is {step}")
             }
+            Self::NothingFollows { role } => write!(f, "nobody takes the output of a {role}"),
             Self::OtherPool { role } => {
                 write!(f, "slot in another pool than the {role} registered")
             }
@@ -191,12 +190,10 @@ impl fmt::Display for ProtocolError {
             Self::ReplyWithoutError { role } => {
                 write!(f, "a tensor message from the {role} without an error in it")
             }
-            Self::RequestUnknown => f.write_str("unknown request"),
             Self::RoleMismatch { expected, found } => {
                 write!(f, "a {found} registers at the socket for role {expected}")
             }
             Self::RoleNotHere { role } => write!(f, "no {role} in this pipeline"),
-            Self::RoleUnknown => f.write_str("unknown role"),
             Self::SlotAddress { addr, expected } => {
                 write!(f, "slot address {addr:#x} instead of {expected:#x}")
             }
@@ -212,7 +209,10 @@ impl fmt::Display for ProtocolError {
             Self::Unexpected { role, step } => {
                 write!(f, "unexpected from the {role} while the request is {step}")
             }
+            Self::UnknownEndpoint { role } => write!(f, "no {role} takes work at this endpoint"),
             Self::UnknownMessage => f.write_str("unknown message type"),
+            Self::UnknownRequest => f.write_str("unknown request"),
+            Self::UnknownRole => f.write_str("unknown role"),
         }
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::Coordinator;
 use super::error::ProtocolError;
 use super::event::{Event, Failure, FailureKind};
-use super::request::{Place, Request, State, Use, is_true};
+use super::request::{Request, State, Use, WorkerId, is_true};
 use super::slots::{self, Slots};
 use super::stage::Registration;
 use crate::json::Str;
@@ -68,7 +68,7 @@ impl Coordinator {
                 stage.waiting = stage.waiting.saturating_sub(1);
                 stage.places.take(worker);
                 let stage = index;
-                self.assign(id, Place { stage, worker }, now);
+                self.assign(id, WorkerId { stage, worker }, now);
             }
         }
     }
@@ -89,7 +89,7 @@ impl Coordinator {
     }
 
     /// Gives a queued request to a worker, whose place is taken already.
-    fn assign(&mut self, id: RequestId, to: Place, now: Duration) {
+    fn assign(&mut self, id: RequestId, to: WorkerId, now: Duration) {
         let source = self.requests.get(&id).and_then(|request| {
             let State::Queued { from, .. } = request.state else {
                 return None;
@@ -157,7 +157,7 @@ impl Coordinator {
         let key: &dyn Key = &request_id;
         let Some((id, request)) = self.requests.get_key_value(key) else {
             self.drop_stray(stage, message.location.session_id, request_id);
-            return Err(ProtocolError::RequestUnknown);
+            return Err(ProtocolError::UnknownRequest);
         };
         let (at, lease) = match request.state {
             State::Over { .. } => return self.over(request_id, stage, Use::Reading),
@@ -177,7 +177,7 @@ impl Coordinator {
             return Err(ProtocolError::NothingFollows { role });
         };
         let Some(request) = self.requests.get_mut(&id) else {
-            return Err(ProtocolError::RequestUnknown);
+            return Err(ProtocolError::UnknownRequest);
         };
         let data_size = message.data_size;
         request.output.keep(data_size, message.manifest, scalars);
@@ -199,7 +199,7 @@ impl Coordinator {
         let key: &dyn Key = &message.request_id;
         let Some(request) = self.requests.get_mut(key) else {
             self.drop_stray(stage, location.session_id, message.request_id);
-            return Err(ProtocolError::RequestUnknown);
+            return Err(ProtocolError::UnknownRequest);
         };
         let (from, to) = match request.state {
             State::Allocating { from, to } if to.stage == stage => (from, to),
@@ -237,7 +237,7 @@ impl Coordinator {
         let role = self.role(stage);
         let key: &dyn Key = &request_id;
         let request = self.requests.get_mut(key);
-        let request = request.ok_or(ProtocolError::RequestUnknown)?;
+        let request = request.ok_or(ProtocolError::UnknownRequest)?;
         let (from, to, slot_offset, lease) = match request.state {
             State::Over { .. } => return self.over(request_id, stage, Use::Writing),
             State::Pushing {
@@ -270,7 +270,7 @@ impl Coordinator {
         let role = self.role(stage);
         let key: &dyn Key = &request_id;
         let entry = self.requests.get_key_value(key);
-        let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
+        let (id, request) = entry.ok_or(ProtocolError::UnknownRequest)?;
         match request.state {
             State::Over { .. } => return self.over(request_id, stage, Use::Reading),
             State::Working { at, .. } if at.stage == stage => {}
@@ -297,7 +297,7 @@ impl Coordinator {
         let role = self.role(stage);
         let key: &dyn Key = &request_id;
         let entry = self.requests.get_key_value(key);
-        let (id, request) = entry.ok_or(ProtocolError::RequestUnknown)?;
+        let (id, request) = entry.ok_or(ProtocolError::UnknownRequest)?;
         if !request.state.involves(stage) {
             return Err(request.misplaced(stage, role));
         }
@@ -321,7 +321,7 @@ impl Coordinator {
         now: Duration,
     ) -> Result<(), ProtocolError> {
         let expected = self.role(index);
-        let found = Role::from_text(message.role).ok_or(ProtocolError::RoleUnknown)?;
+        let found = Role::from_text(message.role).ok_or(ProtocolError::UnknownRole)?;
         if found != expected {
             return Err(ProtocolError::RoleMismatch { expected, found });
         }
@@ -329,7 +329,7 @@ impl Coordinator {
         let stage = stage.ok_or(ProtocolError::RoleNotHere { role: found })?;
         let worker = stage
             .worker_at(message.work_endpoint)
-            .ok_or(ProtocolError::EndpointUnknown { role: found })?;
+            .ok_or(ProtocolError::UnknownEndpoint { role: found })?;
         let len = message.session_id.raw().len();
         let limit = RequestId::MAX_LEN;
         if len > limit {
@@ -370,7 +370,7 @@ impl Coordinator {
             let role = found;
             let kind = FailureKind::WorkerRestarted { role, worker };
             let stage = index;
-            self.ended(Place { stage, worker }, kind, now);
+            self.ended(WorkerId { stage, worker }, kind, now);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::Coordinator;
 use super::event::FailureKind;
-use super::request::{Place, State, Use};
+use super::request::{State, Use, WorkerId};
 use crate::transfer::{RequestId, Role};
 
 impl Coordinator {
@@ -33,7 +33,7 @@ impl Coordinator {
         if !workers.is_some_and(|workers| workers.lose(worker)) {
             return false;
         }
-        let place = Place { stage, worker };
+        let place = WorkerId { stage, worker };
         self.outbox.forget(place);
         self.ended(place, FailureKind::WorkerLost { role, worker }, now);
         self.dispatch(now);
@@ -41,7 +41,7 @@ impl Coordinator {
     }
 
     /// Requests that hang on a worker end with it, and so does its use of the slots of others.
-    pub(super) fn ended(&mut self, worker: Place, kind: FailureKind, now: Duration) {
+    pub(super) fn ended(&mut self, worker: WorkerId, kind: FailureKind, now: Duration) {
         let hangs = |id: &&RequestId| {
             let request = self.requests.get(*id);
             request.is_some_and(|request| match request.state {

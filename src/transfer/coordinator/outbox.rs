@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::event::Outgoing;
-use super::request::Place;
+use super::request::WorkerId;
 use crate::transfer::message::{Abort, Control};
 use crate::transfer::{RequestId, Role};
 
@@ -15,7 +15,7 @@ const SPARE: usize = 16;
 /// The messages to workers.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    queue: VecDeque<(Place, Content)>,
+    queue: VecDeque<(WorkerId, Content)>,
     spare: Vec<Vec<u8>>,
     /// What [`poll`](Self::poll) lends.
     work: Option<Arc<Vec<u8>>>,
@@ -28,7 +28,7 @@ enum Content {
 }
 
 impl Outbox {
-    pub(super) fn put(&mut self, to: Place, control: &Control<'_>) {
+    pub(super) fn put(&mut self, to: WorkerId, control: &Control<'_>) {
         let mut payload = self.buffer(control.encoded_len());
         // It has the length that was asked for.
         if control.encode_into(&mut payload).is_ok() {
@@ -36,7 +36,7 @@ impl Outbox {
         }
     }
 
-    pub(super) fn put_abort(&mut self, to: Place, abort: &Abort<'_>) {
+    pub(super) fn put_abort(&mut self, to: WorkerId, abort: &Abort<'_>) {
         let mut payload = self.buffer(abort.encoded_len());
         if abort.encode_into(&mut payload).is_ok() {
             self.queue.push_back((to, Content::Control(payload)));
@@ -49,12 +49,12 @@ impl Outbox {
         buffer
     }
 
-    pub(super) fn put_work(&mut self, to: Place, id: RequestId, work: Arc<Vec<u8>>) {
+    pub(super) fn put_work(&mut self, to: WorkerId, id: RequestId, work: Arc<Vec<u8>>) {
         self.queue.push_back((to, Content::Work(id, work)));
     }
 
     /// Drops what is for a worker that is gone.
-    pub(super) fn forget(&mut self, worker: Place) {
+    pub(super) fn forget(&mut self, worker: WorkerId) {
         self.queue.retain(|(to, _)| *to != worker);
     }
 

@@ -12,7 +12,7 @@ use crate::transfer::message::SLOT_ID;
 
 /// A worker: the stage of its role, and its index there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Place {
+pub(super) struct WorkerId {
     pub(super) stage: usize,
     pub(super) worker: usize,
 }
@@ -20,7 +20,7 @@ pub(super) struct Place {
 /// A preallocated slot that is out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Lease {
-    pub(super) owner: Place,
+    pub(super) owner: WorkerId,
     pub(super) index: usize,
     /// The owner's number of it.
     pub(super) slot_id: u64,
@@ -32,26 +32,29 @@ pub(super) struct Lease {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     /// `to` was asked for a slot for the output of `from`.
-    Allocating { from: Place, to: Place },
+    Allocating { from: WorkerId, to: WorkerId },
     /// It is over. Once `user` is through with the slot it comes back if it is preallocated;
     /// if it was allocated and written to, its `owner` is told to free it.
     Over {
-        user: Place,
+        user: WorkerId,
         usage: Use,
-        owner: Place,
+        owner: WorkerId,
         lease: Option<Lease>,
     },
     /// `from` was told where to.
     Pushing {
-        from: Place,
-        to: Place,
+        from: WorkerId,
+        to: WorkerId,
         slot_offset: u64,
         lease: Option<Lease>,
     },
     /// In the queue of `stage`; its work, or the output of `from`, waits.
-    Queued { stage: usize, from: Option<Place> },
+    Queued {
+        stage: usize,
+        from: Option<WorkerId>,
+    },
     /// `at` works, and may still read the slot.
-    Working { at: Place, lease: Option<Lease> },
+    Working { at: WorkerId, lease: Option<Lease> },
 }
 
 /// What the last one that has a part in a request does with its slot.
@@ -76,7 +79,7 @@ impl State {
     }
 
     /// The workers that have a part in it: the one with the output, and the one that works or will.
-    pub(super) const fn places(&self) -> [Option<Place>; 2] {
+    pub(super) const fn places(&self) -> [Option<WorkerId>; 2] {
         match *self {
             Self::Allocating { from, to } | Self::Pushing { from, to, .. } => {
                 [Some(from), Some(to)]

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::policy::{Places, Policy};
-use super::request::{Lease, Place};
+use super::request::{Lease, WorkerId};
 use super::settings::Workers;
 use super::slots::Slots;
 use crate::json::Str;
@@ -111,7 +111,7 @@ impl Stage {
         let registration = peer.registration.as_mut()?;
         let (index, slot) = registration.slots.lend(len)?;
         let lease = Lease {
-            owner: Place {
+            owner: WorkerId {
                 stage: self.index,
                 worker,
             },

@@ -76,13 +76,6 @@ pub enum ProtocolError {
         /// Their number.
         limit: usize,
     },
-    /// The id of a request, or the name of a session, is longer than is kept.
-    IdTooLong {
-        /// Its length in bytes.
-        len: usize,
-        /// The most that is kept.
-        limit: usize,
-    },
     /// The payload of a control message is none.
     Invalid(DecodeError),
     /// Tensors do not lie in the slot as the manifest says.
@@ -108,10 +101,12 @@ pub enum ProtocolError {
         /// Its number.
         slot_id: u64,
     },
-    /// No preallocated slot has this number.
-    SlotUnknown {
-        /// The number.
-        slot_id: u64,
+    /// The id of a request, or the name of a session, is longer than is kept.
+    TextTooLong {
+        /// Its length in bytes.
+        len: usize,
+        /// The most that is kept.
+        limit: usize,
     },
     /// Fewer bytes are to be pushed than the tensors take, which would leave garbage.
     Truncated {
@@ -124,6 +119,11 @@ pub enum ProtocolError {
     Unexpected {
         /// How far the request is.
         step: Step,
+    },
+    /// No preallocated slot has this number.
+    UnknownSlot {
+        /// The number.
+        slot_id: u64,
     },
     /// A request's slot does not lie where the message says.
     WrongOffset {
@@ -148,9 +148,6 @@ impl fmt::Display for ProtocolError {
                 write!(f, "said before of this request, which is {step}")
             }
             Self::Full { limit } => write!(f, "{limit} requests are under way already"),
-            Self::IdTooLong { len, limit } => {
-                write!(f, "name of {len} bytes where {limit} are kept")
-            }
             Self::Invalid(error) => write!(f, "no control message: {error}"),
             Self::Manifest(error) => write!(f, "manifest: {error}"),
             Self::NoText => f.write_str("a name is missing or no text"),
@@ -165,7 +162,9 @@ impl fmt::Display for ProtocolError {
             Self::SlotInUse { slot_id } => {
                 write!(f, "preallocated slot {slot_id} is in use")
             }
-            Self::SlotUnknown { slot_id } => write!(f, "no preallocated slot {slot_id}"),
+            Self::TextTooLong { len, limit } => {
+                write!(f, "name of {len} bytes where {limit} are kept")
+            }
             Self::Truncated {
                 needed,
                 transfer_size,
@@ -174,6 +173,7 @@ impl fmt::Display for ProtocolError {
                 "{transfer_size} bytes to be pushed of tensors that take {needed}"
             ),
             Self::Unexpected { step } => write!(f, "unexpected, as the request is {step}"),
+            Self::UnknownSlot { slot_id } => write!(f, "no preallocated slot {slot_id}"),
             Self::WrongOffset { expected, found } => {
                 write!(f, "slot at {found} where the request's is at {expected}")
             }

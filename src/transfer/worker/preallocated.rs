@@ -18,7 +18,7 @@ use crate::transfer::pool::{Landing, Pool, PoolError, Slot};
 #[derive(Debug)]
 pub(super) struct Preallocated {
     first: u64,
-    slots: Vec<Place>,
+    slots: Vec<Entry>,
     /// The longest slot that the pool can have beside these.
     room: usize,
     /// How many are [`Draining`](State::Draining), and how many of these with a request.
@@ -27,7 +27,7 @@ pub(super) struct Preallocated {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Entry {
     offset: usize,
     state: State,
 }
@@ -57,7 +57,7 @@ impl Preallocated {
             let landing = site.pool().allocate(len)?.open();
             let offset = landing.offset();
             let state = State::Open(landing);
-            slots.push(Place { offset, state });
+            slots.push(Entry { offset, state });
         }
         // 48 bits, so that every reader of JSON takes the number for an integer.
         let first = u64::from(hash(site)) << 16;
@@ -92,7 +92,7 @@ impl Preallocated {
 
     /// Finds the open slot of this number at this place; returns its index and its length.
     pub(super) fn find(&self, slot_id: u64, offset: u64) -> Result<(usize, usize), ProtocolError> {
-        let unknown = ProtocolError::SlotUnknown { slot_id };
+        let unknown = ProtocolError::UnknownSlot { slot_id };
         let index = slot_id.checked_sub(self.first).ok_or(unknown)?;
         let index = usize::try_from(index).map_err(|_| unknown)?;
         let place = self.slots.get(index).ok_or(unknown)?;
@@ -174,7 +174,7 @@ impl Preallocated {
     }
 }
 
-impl Place {
+impl Entry {
     fn drain(&mut self, now: Duration) -> Option<RequestId> {
         if !matches!(self.state, State::Draining { .. }) {
             return None;
@@ -212,8 +212,8 @@ impl Place {
 }
 
 /// The length of the longest block of a pool in which none of `slots` lies.
-fn longest(pool: &Pool, slots: &[Place]) -> usize {
-    let taken = |place: &Place| match &place.state {
+fn longest(pool: &Pool, slots: &[Entry]) -> usize {
+    let taken = |place: &Entry| match &place.state {
         State::Open(landing) => (landing.offset(), landing.len()),
         _ => (place.offset, 0),
     };

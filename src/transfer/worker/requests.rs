@@ -147,7 +147,7 @@ impl<S, E> Requests<S, E> {
 pub(super) fn check_len(name: Str<'_>, limit: usize) -> Result<(), ProtocolError> {
     let len = name.raw().len();
     if len > limit {
-        return Err(ProtocolError::IdTooLong { len, limit });
+        return Err(ProtocolError::TextTooLong { len, limit });
     }
     Ok(())
 }
@@ -212,7 +212,7 @@ mod tests {
     fn the_limit_and_long_names_are_refused() {
         let mut requests = Requests::<(), ()>::new(1);
         let long = "x".repeat(RequestId::MAX_LEN + 1);
-        let too_long = ProtocolError::IdTooLong {
+        let too_long = ProtocolError::TextTooLong {
             len: 1025,
             limit: 1024,
         };
