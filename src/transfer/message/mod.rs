@@ -91,8 +91,9 @@
 //! let ready = Ready::new(staged.request_id, staged.manifest, slot.offset, scalars)
 //!     .with_preallocated_slot(slot.slot_id);
 //! assert!(Control::from(push).encoded_len() < 256);
+//! let mut buffer = [0; 256];
 //! assert_eq!(
-//!     Control::from(ready).to_vec(),
+//!     Control::from(ready).encode_into(&mut buffer)?,
 //!     br#"{"msg_type":"transfer_ready","request_id":"r1","manifest":{},"slot_offset":1048576,"scalar_fields":{"_prealloc_slot_id":7}}"#,
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
