@@ -66,12 +66,12 @@
 //!
 //! | | Queued | Working | Allocating | Pushing | Over | unknown |
 //! |---|---|---|---|---|---|---|
-//! | `transfer_staged`, `transfer_done` staged | of `from`: unexpected | of `at`: queued for the next role | unexpected | unexpected | of the reader: it is free | request unknown; the worker is told to drop it |
+//! | `transfer_staged`, `transfer_done` staged | of `from`: unexpected | of `at`: queued for the next role | unexpected | unexpected | of the reader: it is free | unknown request; the worker is told to drop it |
 //! | `transfer_allocated` | unexpected | unexpected | of `to`: PUSH; too small, wrapping, out of its pool, in another pool than it registered: an error | unexpected | of the allocator: it is free | as above |
-//! | `transfer_pushed` | unexpected | unexpected | unexpected | of `from`: READY | of the writer: it is free | request unknown |
-//! | `transfer_done`, finished | unexpected | of a decoder: finished; of another: failed | unexpected | unexpected | of the reader: it is free | request unknown |
-//! | a decoder's tensor message without error | unexpected | finished | unexpected | unexpected | of the reader: it is free | request unknown |
-//! | an error, `transfer_abort` | of `from`: failed | of `at`: failed | of either: failed | of `from`: failed or retried; of `to`: failed | of the user: it is free | request unknown |
+//! | `transfer_pushed` | unexpected | unexpected | unexpected | of `from`: READY | of the writer: it is free | unknown request |
+//! | `transfer_done`, finished | unexpected | of a decoder: finished; of another: failed | unexpected | unexpected | of the reader: it is free | unknown request |
+//! | a decoder's tensor message without error | unexpected | finished | unexpected | unexpected | of the reader: it is free | unknown request |
+//! | an error, `transfer_abort` | of `from`: failed | of `at`: failed | of either: failed | of `from`: failed or retried; of `to`: failed | of the user: it is free | unknown request |
 //! | `transfer_register` | the same again: nothing. Another: the requests of the worker end or are retried | | | | of the owner: its slot is forgotten; of the user: it is free | |
 //! | `transfer_alloc`, `_push`, `_ready`, `_register_ack`, unknown types | an error | | | | | |
 //!

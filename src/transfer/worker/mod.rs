@@ -117,7 +117,7 @@
 //! |---|---|---|---|---|---|
 //! | `transfer_alloc` | room: Allocated (ALLOCATED); none: Waiting; larger than the pool has room for beside its preallocated slots: *pool too small (error)* | *duplicate* | fits: ALLOCATED again; else *duplicate* | *duplicate* | as unknown |
 //! | `transfer_ready` | *unexpected (error)* | *unexpected* | Working; other offset: *wrong offset*; tensors not in the slot: *manifest (error)*; somebody writes to it: *busy (error)* | *duplicate* | aborted while allocated: *unexpected (error)*; else *unexpected* |
-//! | `transfer_ready` with `_prealloc_slot_id` | Working; no number: *bad slot id (error)*; none of ours: *slot unknown (error)*; not open: *slot in use (error)*; other offset: *wrong offset (error)*; tensors not in it: *manifest (error)*, it stays open; somebody writes to it: *busy*, error told when it is open again, or after 30 seconds | *unexpected* | as without | *duplicate* | as unknown |
+//! | `transfer_ready` with `_prealloc_slot_id` | Working; no number: *bad slot id (error)*; none of ours: *unknown slot (error)*; not open: *slot in use (error)*; other offset: *wrong offset (error)*; tensors not in it: *manifest (error)*, it stays open; somebody writes to it: *busy*, error told when it is open again, or after 30 seconds | *unexpected* | as without | *duplicate* | as unknown |
 //! | `transfer_abort` | nothing | error told | freed | error told when no preallocated slot is held | nothing |
 //! | `stage` | over | over | over | the sender's, when no preallocated slot is held; in Closing: staged | over |
 //! | `finish` | over | over | over | Ended; while the slot is held: not given back | over |
