@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each bench uses a part of it")]
 
 pub(crate) mod compare;
+pub(crate) mod folder;
 pub(crate) mod peers;
 pub(crate) mod python;
 
@@ -158,6 +159,15 @@ pub(crate) fn metadata(described: &[Described], scalars: &str) -> Vec<u8> {
     }
     write!(text, r#"],"scalar_fields":{scalars}}}"#).unwrap();
     text.into_bytes()
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
 }
 
 /// Caps that let a metadata frame of any kind and of 1 MiB through.

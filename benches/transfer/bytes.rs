@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::common::compare::{show, verdict};
+use super::common::size;
 use super::side::{Here, MOST, Took, Way};
-use super::{quantile, ratios, size};
+use super::{quantile, ratios};
 
 /// How much longer than a copy of the same bytes a push may take until it is seen.
 const COPY_BAR: f64 = 1.3;

@@ -15,8 +15,9 @@ use tensorwire::transport::{Frames, RecvFrames, SendFrames, Wait};
 
 use super::cluster::{self, ROLES, WORK};
 use super::common::compare::show;
+use super::common::folder::Folder;
 use super::worker::{self, BARE, BARE_LEN, Endpoints, KINDS, STOP, TELL, WORKER};
-use super::{Folder, quantile, ratios};
+use super::{quantile, ratios};
 
 /// How often all connect anew, as a connection is fast or slow by luck and stays so.
 const CONNECTIONS: usize = 4;

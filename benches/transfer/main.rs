@@ -22,9 +22,6 @@ mod python;
 mod side;
 mod worker;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 /// The parts of the bench, by the names that choose them.
 const PARTS: [(&str, fn()); 4] = [
     ("messages", all_messages),
@@ -60,15 +57,6 @@ fn all_messages() {
     manifests::run();
 }
 
-/// A size for people.
-fn size(bytes: usize) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
-    }
-}
-
 /// The value that so large a part of the samples does not exceed.
 fn quantile(samples: &[f64], quantile: f64) -> f64 {
     let mut sorted = samples.to_vec();
@@ -80,28 +68,4 @@ fn quantile(samples: &[f64], quantile: f64) -> f64 {
 fn ratios(of: &[f64], to: &[f64]) -> [f64; 3] {
     let ratios: Vec<_> = of.iter().zip(to).map(|(of, to)| of / to).collect();
     [0.25, 0.5, 0.75].map(|at| quantile(&ratios, at))
-}
-
-/// A folder for the endpoints of ipc, gone with this.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tensorwire-bench-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -11,7 +11,7 @@ use tensorwire::transfer::pool::{Landing, Slot};
 use tensorwire::transport::zmq::{Context, Message, Pull, Push, Socket};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
 
-use super::Folder;
+use super::common::folder::Folder;
 
 /// The argument that makes this program the other process.
 pub(crate) const THERE: &str = "there";

@@ -1,9 +1,10 @@
 //! Every transport beside the bare library under it, and beside a plain socket, in one run.
 
 use super::common::compare::show;
+use super::common::size;
 use super::end::{self, HighWater, Sample, Way};
 use super::turns::{Measure, Times, take_turns};
-use super::{BAR, floor, nng, shared, size};
+use super::{BAR, floor, nng, shared};
 
 /// One column of the table.
 struct Contestant {

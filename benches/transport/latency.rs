@@ -1,9 +1,10 @@
 //! How long a message takes to the other thread and back.
 
 use super::common::compare::show;
+use super::common::size;
 use super::end::{HighWater, SCHEMES, Sample, bare, ours};
 use super::turns::{Measure, take_turns};
-use super::{BAR, size, verdict};
+use super::{BAR, verdict};
 
 const PAYLOADS: [usize; 4] = [1, 1 << 10, 1 << 16, 1 << 20];
 

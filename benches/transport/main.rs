@@ -23,9 +23,6 @@ mod threshold;
 mod throughput;
 mod turns;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 /// How much longer than over the bare library the same frames may take.
 const BAR: f64 = 1.03;
 
@@ -68,38 +65,5 @@ fn verdict(ratio: f64, control: [f64; 3]) -> &'static str {
         "lost in the noise"
     } else {
         common::compare::verdict(ratio <= BAR)
-    }
-}
-
-/// A size for people.
-fn size(bytes: usize) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
-    }
-}
-
-/// A folder for the endpoints of ipc, gone with this.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tensorwire-bench-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -9,8 +9,9 @@ use tensorwire::message::{Decoder, encode_into};
 use tensorwire::transport::zmq::{Context, Message, Pull, Push, Socket};
 use tensorwire::transport::{Frames, Part, RecvFrames, SendFrames, Wait};
 
+use super::common::folder::Folder;
+use super::common::size;
 use super::common::{SCALARS, python, sample, tiny_sample};
-use super::{Folder, size};
 
 /// The argument that makes this program the process that echoes.
 pub(crate) const ECHO: &str = "echo";

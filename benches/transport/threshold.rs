@@ -3,8 +3,8 @@
 use tensorwire::transport::zmq::DEFAULT_COPY_BELOW;
 
 use super::common::compare::show;
+use super::common::size;
 use super::end::{HighWater, Sample, copying, lending};
-use super::size;
 use super::turns::{Measure, take_turns};
 
 const PAYLOADS: [usize; 6] = [256, 512, 1 << 10, 1 << 11, 1 << 12, 1 << 14];

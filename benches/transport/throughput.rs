@@ -1,8 +1,9 @@
 //! How many messages a second go one way.
 
+use super::common::size;
 use super::end::{HighWater, SCHEMES, Sample, bare, coded, ours};
 use super::turns::{Measure, take_turns};
-use super::{BAR, size, verdict};
+use super::{BAR, verdict};
 
 /// Bytes of the payload, and how many messages may wait.
 const PAYLOADS: [(usize, u32); 3] = [(4 << 10, 1000), (1 << 20, 100), (64 << 20, 2)];

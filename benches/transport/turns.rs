@@ -4,7 +4,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Folder;
+use super::common::folder::Folder;
 use super::end::{End, Endpoints, HighWater, Sample, Way};
 
 /// How often all contestants connect anew, as a connection is fast or slow by luck

@@ -10,9 +10,32 @@ use crate::json::cursor::{Cursor, NonFinite};
 use crate::json::{Str, ValueType};
 use crate::tensor::DimProduct;
 
+/// The dimensions that follow the opening bracket of a shape, and the dtype after them without its closing quote.
+///
+/// `bytes` are a tail of a text of `length` bytes.
+#[inline(always)]
+pub(crate) fn shape_and_dtype<'f>(
+    bytes: &'f [u8],
+    length: usize,
+    options: &Options,
+) -> Option<(Dims, DType, &'f [u8])> {
+    let at = |rest: &[u8]| to_u32(length.wrapping_sub(rest.len()));
+    let (product, rank, rest) = dims(bytes)?;
+    if rank > options.limits().rank() {
+        return None;
+    }
+    let dims = Dims {
+        span: Span::between(at(bytes), at(rest)),
+        rank: to_u32(rank),
+        product,
+    };
+    let (dtype, rest) = DType::strip_prefix(rest.strip_prefix(br#"],"dtype":""#)?)?;
+    (dtype.generation() <= options.generation()).then_some((dims, dtype, rest))
+}
+
 /// The dimensions up to the closing bracket: their product, their number, and the rest.
 #[inline(always)]
-pub(crate) fn dims(bytes: &[u8]) -> Option<(DimProduct, usize, &[u8])> {
+fn dims(bytes: &[u8]) -> Option<(DimProduct, usize, &[u8])> {
     let mut product = DimProduct::new();
     let mut rank: usize = 0;
     let mut rest = bytes;

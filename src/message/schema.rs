@@ -7,9 +7,8 @@
 //! row with the same values: a fuzz target holds the two against each other.
 
 use super::options::Options;
-use super::parts::{Dims, Keys, Name, digits, dims, take_dtype, take_list_index, take_shape};
+use super::parts::{Keys, Name, digits, shape_and_dtype, take_dtype, take_list_index, take_shape};
 use super::storage::{Row, Span, to_u32};
-use crate::dtype::DType;
 use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::json::scan::plain_run_hashed;
@@ -210,21 +209,7 @@ fn speculate<'f>(
     };
 
     let shape = rest.strip_prefix(br#"","shape":["#)?;
-    let (product, rank, rest) = dims(shape)?;
-    if rank > limits.rank() {
-        return None;
-    }
-    let dims = Dims {
-        span: Span::between(to_u32(at(shape)), to_u32(at(rest))),
-        rank: to_u32(rank),
-        product,
-    };
-
-    let rest = rest.strip_prefix(br#"],"dtype":""#)?;
-    let (dtype, rest) = DType::strip_prefix(rest)?;
-    if dtype.generation() > options.generation() {
-        return None;
-    }
+    let (dims, dtype, rest) = shape_and_dtype(shape, length, options)?;
     let rest = rest.strip_prefix(br#"","list_index":"#)?;
     let (list_index, rest) = match rest {
         [b'-', b'1', b'}', rest @ ..] => (None, rest),

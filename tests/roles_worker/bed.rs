@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tensorwire::json::{Object, Str, Value};
 use tensorwire::message::{CONTROL_MARKER, NO_SCALARS};
-use tensorwire::transfer::message::{Abort, Alloc, Outcome, Ready};
+use tensorwire::transfer::message::{Abort, Alloc, Outcome, Pushed, Ready, RegisterAck};
 use tensorwire::transfer::pool::{Pool, Slot, WindowTable, Writing};
 use tensorwire::transfer::worker::{
     CallError, Ending, Event, Input, Job, Outgoing, Output, ProtocolError, PushOrder, Received,
@@ -311,6 +311,31 @@ pub(crate) fn outcome<E: std::fmt::Debug>(
         write!(outcome, " > {} {}", after.0, after.1).unwrap();
     }
     outcome
+}
+
+/// The inputs that senders and receivers have alike; `None` for one of their own.
+pub(crate) fn common_input(bed: &mut Bed, input: &str, before: (Step, usize)) -> Option<String> {
+    let result = match input {
+        "abort" => bed.abort(),
+        "alloc" => bed.alloc("r", 8),
+        "pushed" => bed.control(Pushed::new("r")),
+        "register ack" => bed.control(RegisterAck::new()),
+        "fail" => {
+            let result = bed.fail();
+            return Some(outcome(bed, before, result));
+        }
+        "finish" => {
+            let result = bed.finish();
+            return Some(outcome(bed, before, result));
+        }
+        "later" => {
+            bed.now += 100 * SECOND;
+            bed.instance.handle_timeout(bed.now);
+            Ok(())
+        }
+        _ => return None,
+    };
+    Some(outcome(bed, before, result))
 }
 
 /// What to look up: (inputs, (states, outcome)), with commas between inputs and between

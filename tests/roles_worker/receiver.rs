@@ -1,10 +1,9 @@
 //! The receiver: every input in every state.
 
 use tensorwire::transfer::Role;
-use tensorwire::transfer::message::{Pushed, RegisterAck};
 use tensorwire::transfer::worker::Output;
 
-use super::bed::{Bed, MANIFEST, SECOND, TOO_LONG, Table, check, object, outcome};
+use super::bed::{Bed, MANIFEST, TOO_LONG, Table, check, common_input, object, outcome};
 use super::sender::{THERE, push};
 
 const RECEIVER_STATES: [&str; 12] = [
@@ -59,12 +58,14 @@ fn receiver_in(role: Role, state: &str) -> Bed {
 
 fn receiver_input(bed: &mut Bed, input: &str) -> String {
     let before = (bed.step(), bed.blocks());
+    if let Some(outcome) = common_input(bed, input, before) {
+        return outcome;
+    }
     let (offset, id) = (bed.slot_offset, bed.slot_id.to_string());
     let (other, next) = (offset + 1, (bed.slot_id + 1).to_string());
     // Where the preallocated slot is.
     let fast = 0;
     let result = match input {
-        "alloc" => bed.alloc("r", 8),
         "alloc of nothing" => bed.alloc("r", 0),
         "alloc of two blocks" => bed.alloc("r", 1025),
         "alloc of more than there is" => bed.alloc("r", 4097),
@@ -89,10 +90,7 @@ fn receiver_input(bed: &mut Bed, input: &str) -> String {
             bed.writing = bed.table.begin_write(0, 8).ok();
             bed.ready(MANIFEST, fast, Some(&id))
         }
-        "abort" => bed.abort(),
         "push" => bed.control(push(THERE, 1024)),
-        "pushed" => bed.control(Pushed::new("r")),
-        "register ack" => bed.control(RegisterAck::new()),
         "stage" => {
             let result = match bed.ballast.pop() {
                 // There is no room for an output.
@@ -101,25 +99,12 @@ fn receiver_input(bed: &mut Bed, input: &str) -> String {
             };
             return outcome(bed, before, result);
         }
-        "fail" => {
-            let result = bed.fail();
-            return outcome(bed, before, result);
-        }
-        "finish" => {
-            let result = bed.finish();
-            return outcome(bed, before, result);
-        }
         "given back" => {
             bed.received = None;
             Ok(())
         }
         "room" => {
             bed.ballast.clear();
-            Ok(())
-        }
-        "later" => {
-            bed.now += 100 * SECOND;
-            bed.instance.handle_timeout(bed.now);
             Ok(())
         }
         other => panic!("{other}"),

@@ -1,10 +1,10 @@
 //! The sender: every input in every state.
 
 use tensorwire::transfer::Role;
-use tensorwire::transfer::message::{Push, Pushed, RegisterAck};
+use tensorwire::transfer::message::Push;
 use tensorwire::transfer::worker::Output;
 
-use super::bed::{ADDRESS, Bed, MANIFEST, SECOND, Table, check, outcome, text};
+use super::bed::{ADDRESS, Bed, MANIFEST, Table, check, common_input, outcome, text};
 
 /// The states that a sender's request can be in.
 const SENDER_STATES: [&str; 9] = [
@@ -58,6 +58,9 @@ fn sender_in(state: &str) -> Bed {
 
 fn sender_input(bed: &mut Bed, input: &str) -> String {
     let before = (bed.step(), bed.blocks());
+    if let Some(outcome) = common_input(bed, input, before) {
+        return outcome;
+    }
     let here = ("here", ADDRESS);
     let result = match input {
         "work" => bed.work("r"),
@@ -71,21 +74,9 @@ fn sender_input(bed: &mut Bed, input: &str) -> String {
             let session = text(r#""\ud800""#);
             bed.control(Push::new("r", session, 0x1000, 1024))
         }
-        "abort" => bed.abort(),
-        "alloc" => bed.alloc("r", 8),
         "ready" => bed.ready(MANIFEST, 0, None),
-        "pushed" => bed.control(Pushed::new("r")),
-        "register ack" => bed.control(RegisterAck::new()),
         "stage" => {
             let result = bed.stage();
-            return outcome(bed, before, result);
-        }
-        "fail" => {
-            let result = bed.fail();
-            return outcome(bed, before, result);
-        }
-        "finish" => {
-            let result = bed.finish();
             return outcome(bed, before, result);
         }
         "all moved" => {
@@ -98,11 +89,6 @@ fn sender_input(bed: &mut Bed, input: &str) -> String {
         }
         "nothing moved" => {
             bed.pushed(Err("peer is gone"));
-            Ok(())
-        }
-        "later" => {
-            bed.now += 100 * SECOND;
-            bed.instance.handle_timeout(bed.now);
             Ok(())
         }
         other => panic!("{other}"),

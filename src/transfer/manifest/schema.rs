@@ -3,15 +3,14 @@
 //! As in a message's metadata, an entry is first tried as the exact bytes that
 //! Python writes, and read again by the general cursor where it is anything else.
 
-use crate::dtype::DType;
 use crate::error::{DecodeError, DecodeErrorKind, SchemaKey};
 use crate::json::ValueType;
 use crate::json::cursor::{Cursor, NonFinite};
 use crate::message::Options;
 use crate::message::parts::{
-    Dims, Keys, Name, digits, dims, take_dtype, take_list_index, take_shape, take_u64,
+    Keys, Name, digits, shape_and_dtype, take_dtype, take_list_index, take_shape, take_u64,
 };
-use crate::message::storage::{Row, Span, to_u32};
+use crate::message::storage::{Row, to_u32};
 
 /// A manifest read whole; its entries are in the storage.
 #[derive(Clone, Copy, Debug)]
@@ -167,21 +166,7 @@ impl<'a> Reader<'a> {
         let (offset, rest) = digits(offset)?;
 
         let shape = rest.strip_prefix(br#","shape":["#)?;
-        let (product, rank, rest) = dims(shape)?;
-        if rank > limits.rank() {
-            return None;
-        }
-        let dims = Dims {
-            span: Span::between(to_u32(at(shape)), to_u32(at(rest))),
-            rank: to_u32(rank),
-            product,
-        };
-
-        let rest = rest.strip_prefix(br#"],"dtype":""#)?;
-        let (dtype, rest) = DType::strip_prefix(rest)?;
-        if dtype.generation() > self.options.generation() {
-            return None;
-        }
+        let (dims, dtype, rest) = shape_and_dtype(shape, length, self.options)?;
         let (list_index, rest) = match rest.strip_prefix(b"\"")? {
             [b'}', rest @ ..] => (None, rest),
             rest => {
