@@ -30,6 +30,10 @@ extern crate std;
 
 pub mod bundle;
 mod convert;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+#[cfg(feature = "std")]
+pub mod device;
 pub mod dtype;
 pub mod error;
 pub mod json;

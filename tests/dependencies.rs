@@ -39,7 +39,33 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
-    ("cuda", &["dtype", "error", "tensor"]),
+    (
+        "device",
+        &[
+            "convert",
+            "dtype",
+            "error",
+            "json",
+            "message",
+            "tensor",
+            "transport",
+        ],
+    ),
+    (
+        "cuda",
+        &[
+            "convert",
+            "device",
+            "dtype",
+            "error",
+            "json",
+            "message",
+            "plane",
+            "tensor",
+            "transfer",
+            "transport",
+        ],
+    ),
 ];
 
 /// Where `unsafe` may stand: the adapters of foreign functions.

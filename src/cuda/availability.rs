@@ -1,0 +1,92 @@
+//! Whether there is a driver and a device, and why not.
+
+use core::fmt;
+
+use alloc::boxed::Box;
+
+use super::error::Code;
+
+/// A device that is there, and its driver.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// Which of the devices that this process sees.
+    pub ordinal: usize,
+    /// How many of them there are.
+    pub device_count: usize,
+    /// Its name, as the driver has it.
+    pub name: Box<str>,
+    /// Its memory in bytes.
+    pub memory_bytes: usize,
+    /// The version of CUDA that the driver knows, as 1000 * major + 10 * minor.
+    pub driver_version: u32,
+    /// Whether it allocates in the order of a stream; else allocating and freeing may wait for the device.
+    pub has_stream_ordered_allocation: bool,
+}
+
+/// Tells whether the device `ordinal` can be used.
+///
+/// It looks for the library, for each function that the adapter calls, for a driver that is new
+/// enough, and for the device. It can be called any time, by any thread, and again; it makes no context.
+///
+/// # Errors
+///
+/// Why not. Nothing panics, also where cudarc would: it does without a library, and at a missing function.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::cuda;
+///
+/// match cuda::availability(0) {
+///     Ok(device) => println!("{}: {} bytes", device.name, device.memory_bytes),
+///     Err(why) => println!("no CUDA: {why}"),
+/// }
+/// ```
+pub fn availability(ordinal: usize) -> Result<DeviceInfo, Unavailable> {
+    let _ = ordinal;
+    todo!()
+}
+
+/// Why there is no device.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The driver is there and does not work, or refused to tell.
+    Driver {
+        /// The function that failed.
+        call: &'static str,
+        /// What it said. `CUDA_ERROR_STUB_LIBRARY` says that the library is one to link with, not to run.
+        code: Code,
+    },
+    /// The library is not one of a driver, or of too old a one: it lacks a function.
+    MissingFunction {
+        /// The first that is missing.
+        name: &'static str,
+    },
+    /// No library of the driver is to be found.
+    NoLibrary,
+    /// There is no device of this number.
+    NoSuchDevice {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many devices there are, counted from 0.
+        count: usize,
+    },
+    /// The driver is older than what the adapter needs.
+    OldDriver {
+        /// The version of CUDA that it knows, as 1000 * major + 10 * minor.
+        version: u32,
+        /// The oldest that will do.
+        required: u32,
+    },
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _ = f;
+        todo!()
+    }
+}
+
+impl core::error::Error for Unavailable {}

@@ -1,0 +1,1 @@
+//! The driver's library, looked for before cudarc does.

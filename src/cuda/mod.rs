@@ -1,0 +1,40 @@
+//! CUDA devices: pinned, bounded and asynchronous.
+//!
+//! ```text
+//!  frames          ring of pinned slots            transfer streams           your stream
+//! +-------+ copy  +------+------+------+   DMA    +----------------+  waits  +------------+
+//! | views |------>| slot | slot | slot |--------->| device memory  |-------->| kernels ...|
+//! +-------+       +------+------+------+  chunks  | of the tensors |  event  +------------+
+//!                     ^       back when its event has fired          |
+//!                     +----------------------------------------------+
+//! ```
+//!
+//! - [`availability`] tells whether there is a driver and a device, and why not. Nothing here panics without one.
+//! - [`Cuda`] is the [`Device`](crate::device::Device): uploads, landings and downloads by way of a ring of pinned slots.
+//! - [`Pinned`] is pinned memory of one's own, to receive into: from there an upload copies nothing on the host.
+//! - [`PinnedRegion`] pins the slots of a data plane's region, and loads and stores them by manifest.
+#![allow(unsafe_code)]
+
+mod adapter;
+mod availability;
+mod buffer;
+mod download;
+mod driver;
+mod error;
+mod keeper;
+mod landing;
+mod library;
+mod options;
+mod pinned;
+mod region;
+mod ring;
+mod tensor;
+mod upload;
+
+pub use adapter::Cuda;
+pub use availability::{DeviceInfo, Unavailable, availability};
+pub use error::{Code, CudaError, Step};
+pub use options::Options;
+pub use pinned::{Pinned, PinnedBytes};
+pub use ring::Statistics;
+pub use tensor::{Tensor, View};

@@ -1,0 +1,1 @@
+//! Slots of a data plane, pinned: loaded and stored by manifest.

@@ -1,0 +1,1 @@
+//! Tensors of the host to the device.

@@ -1,0 +1,1 @@
+//! A device that is the host: tensors in aligned memory of their own.
