@@ -30,6 +30,13 @@ pub enum ErrorKind {
         /// How many.
         missing: usize,
     },
+    /// A byte of a bool tensor is neither 0 nor 1.
+    InvalidBool {
+        /// Which element.
+        index: usize,
+        /// The byte.
+        byte: u8,
+    },
     /// There are more or fewer bytes than room for them.
     Length {
         /// Bytes of room.
@@ -85,6 +92,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "{actual} where the place holds {expected}")
             }
             Self::Incomplete { missing } => write!(f, "{missing} payload bytes are missing"),
+            Self::InvalidBool { index, byte } => {
+                write!(f, "element {index} is {byte:#04x}, which is no bool")
+            }
             Self::Length { expected, actual } => {
                 write!(f, "{actual} bytes where there is room for {expected}")
             }
