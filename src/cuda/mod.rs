@@ -18,9 +18,11 @@
 mod adapter;
 mod availability;
 mod buffer;
+mod device;
 mod download;
 mod driver;
 mod error;
+mod incoming;
 mod keeper;
 mod landing;
 mod library;
@@ -28,12 +30,14 @@ mod options;
 mod pinned;
 mod region;
 mod ring;
+mod staging;
 mod tensor;
 mod upload;
 
 pub use adapter::Cuda;
 pub use availability::{DeviceInfo, Unavailable, availability};
 pub use error::{Code, CudaError, Step};
+pub use landing::Landing;
 pub use options::Options;
 pub use pinned::{Pinned, PinnedBytes};
 pub use ring::Statistics;
