@@ -28,13 +28,17 @@ mod options;
 mod pinned;
 mod region;
 mod ring;
+mod source;
 mod tensor;
 mod upload;
 
 pub use adapter::Cuda;
 pub use availability::{DeviceInfo, Unavailable, availability};
+pub use download::Download;
 pub use error::{Code, CudaError, Step};
 pub use options::Options;
 pub use pinned::{Pinned, PinnedBytes};
+pub use region::{Loading, PinnedRegion, RegionError, Storing};
 pub use ring::Statistics;
+pub use source::Source;
 pub use tensor::{Tensor, View};
