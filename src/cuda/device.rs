@@ -8,6 +8,7 @@ use super::adapter::Cuda;
 use super::download::Download;
 use super::error::CudaError;
 use super::landing::Landing;
+use super::source::Source;
 use super::tensor::Tensor;
 use super::upload::only;
 use crate::device::{Device, Tensors};
@@ -62,7 +63,7 @@ impl Device for Cuda {
         stream: &Arc<CudaStream>,
         wait: Wait,
     ) -> Result<Download, CudaError> {
-        let _ = (tensors, stream, wait);
-        todo!()
+        let sources = tensors.iter().map(|&tensor| Source::from(tensor));
+        self.download_sources(sources, stream, wait)
     }
 }
