@@ -101,9 +101,7 @@ mod tensors;
 pub use downloaded::Downloaded;
 pub use error::{DeviceError, ErrorKind};
 pub use info::TensorInfo;
-#[cfg(feature = "cuda")]
-pub(crate) use plan::Group;
-pub(crate) use plan::{Place, Plan};
+pub(crate) use plan::{ALIGN, Place, Plan};
 pub use tensors::Tensors;
 
 use crate::message::{Message, Metadata};

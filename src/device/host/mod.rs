@@ -60,8 +60,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::memory::{Memory, Share};
-use super::plan::ALIGN;
-use super::{Device, DeviceTensor, Downloaded, ErrorKind, Landing as _, TensorInfo, Tensors};
+use super::{
+    ALIGN, Device, DeviceTensor, Downloaded, ErrorKind, Landing as _, TensorInfo, Tensors,
+};
 use crate::message::{Message, Metadata};
 use crate::tensor::{Descriptor, Element, TensorView};
 use crate::transport::{Buffer, Wait};
