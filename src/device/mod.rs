@@ -21,7 +21,7 @@
 //! # Examples
 //!
 //! One round of a service: what came in goes to the device, is worked on there, and goes out again. The same
-//! function serves on any device; `examples/device.rs` is a whole program of this kind.
+//! function serves on any device; `examples/device` is a whole program of this kind.
 //!
 //! ```
 //! use std::error::Error;
