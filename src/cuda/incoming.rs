@@ -93,7 +93,9 @@ impl Incoming {
 
     /// Where the bytes of a tensor go from `done` on; `None` if there is no such tensor, or no memory yet.
     pub(super) fn target(&self, tensor: usize, done: usize) -> Option<Target> {
-        let &Place { group, offset: at, .. } = self.plan.places.get(tensor)?;
+        let &Place {
+            group, offset: at, ..
+        } = self.plan.places.get(tensor)?;
         let start = self.buffers.get(group)?.pointer();
         Some(Target {
             address: offset(start, at.checked_add(done)?),
@@ -160,7 +162,12 @@ fn invalid_bool(done: usize, bytes: &[u8]) -> Option<CastError> {
 
 /// Refuses streams that tensors of this adapter cannot be used on.
 pub(super) fn check_stream(shared: &Shared, stream: &CudaStream) -> Result<(), CudaError> {
-    let refuse = |code| Err(CudaError::driver(Code::from(DriverError(code)), Step::Enter));
+    let refuse = |code| {
+        Err(CudaError::driver(
+            Code::from(DriverError(code)),
+            Step::Enter,
+        ))
+    };
     if **stream.context() != **shared.driver.context() {
         return refuse(CUresult::CUDA_ERROR_INVALID_CONTEXT);
     }

@@ -169,7 +169,8 @@ impl device::Landing for Landing {
         while !bytes.is_empty() {
             let room = self.room(wait)?;
             let len = room.len().min(bytes.len());
-            let (Some(room), Some((now, rest))) = (room.get_mut(..len), bytes.split_at_checked(len))
+            let (Some(room), Some((now, rest))) =
+                (room.get_mut(..len), bytes.split_at_checked(len))
             else {
                 return Ok(());
             };

@@ -232,9 +232,9 @@ impl Piece {
     /// Tells whether bytes at `at` of the slot for `target` lie behind these as they do here.
     fn goes_on(&self, at: usize, target: Target) -> bool {
         self.target.group == target.group
-            && at.checked_sub(self.at).is_some_and(|distance| {
-                offset(self.target.address, distance) == target.address
-            })
+            && at
+                .checked_sub(self.at)
+                .is_some_and(|distance| offset(self.target.address, distance) == target.address)
     }
 }
 

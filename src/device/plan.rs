@@ -125,7 +125,10 @@ mod tests {
         for &(lens, batch_bytes, groups, places) in PLANS {
             let plan = Plan::new(lens.iter().copied(), batch_bytes).unwrap();
             let (actual, expected) = (&plan.groups, groups);
-            let actual: Vec<_> = actual.iter().map(|group| (group.len, group.first)).collect();
+            let actual: Vec<_> = actual
+                .iter()
+                .map(|group| (group.len, group.first))
+                .collect();
             assert_eq!(actual, expected, "{lens:?}");
             let actual = plan.places.iter();
             let actual: Vec<_> = actual.map(|place| (place.group, place.offset)).collect();
@@ -145,7 +148,11 @@ mod tests {
             (vec![usize::MAX, 1], usize::MAX),
             (vec![usize::MAX, usize::MAX], 0),
         ] {
-            assert_eq!(Plan::new(lens.iter().copied(), batch_bytes), None, "{lens:?}");
+            assert_eq!(
+                Plan::new(lens.iter().copied(), batch_bytes),
+                None,
+                "{lens:?}"
+            );
         }
         assert!(Plan::new([most], 0).is_some());
     }
