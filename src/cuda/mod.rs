@@ -16,7 +16,9 @@
 #![allow(unsafe_code)]
 
 mod adapter;
+mod allocation;
 mod availability;
+mod backoff;
 mod buffer;
 mod download;
 mod driver;
