@@ -106,7 +106,7 @@ impl Cuda {
             return begun.result.and_then(|()| slots.submit(&shared.to_host));
         }
         let flight = slots.submit(&shared.to_host);
-        let event = flight.as_ref().ok().map(InFlight::event);
+        let event = flight.as_ref().ok().map(|flight| &**flight.event());
         let released = shared.release(sources, producer, event, &begun);
         begun.result?;
         let flight = flight?;

@@ -15,7 +15,7 @@ use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::tensor::{Tensor, View};
 use crate::device::{DeviceTensor as _, ErrorKind, TensorInfo};
-use crate::tensor::{Descriptor, Element};
+use crate::tensor::Element;
 
 /// A tensor to bring back from the device: what it is called and looks like, and where its bytes are.
 ///
@@ -273,8 +273,8 @@ impl Shared {
 
     /// Waits for all copies on the stream to the host.
     fn rest(&self) {
-        self.driver
-            .park(Step::WaitEvent, self.to_host.synchronize());
+        // What it cannot tell, the next call does.
+        let _fault = self.driver.synchronize_stream(&self.to_host);
     }
 }
 

@@ -79,7 +79,7 @@ impl PinnedRegion {
             groups: groups.collect::<Result<_, _>>()?,
             none: Buffer::allocate(driver, 0, stream)?,
             event: Arc::new(driver.create_event()?),
-            tensors: tensors.iter().map(describe).collect(),
+            tensors: tensors.tensors().map(|view| describe(&view)).collect(),
             runs,
         })
     }
@@ -117,12 +117,12 @@ impl PinnedRegion {
 }
 
 /// What the tensor is, and its first byte that is no bool if it is to be one.
-fn describe(view: TensorView<'_>) -> (TensorInfo, Option<CastError>) {
+fn describe(view: &TensorView<'_>) -> (TensorInfo, Option<CastError>) {
     let invalid = match view.dtype() {
         DType::Bool => view.as_slice::<bool>().err(),
         _ => None,
     };
-    (TensorInfo::new(view.descriptor()), invalid)
+    (TensorInfo::new(&view.descriptor()), invalid)
 }
 
 /// Tensors on their way out of a slot.

@@ -27,7 +27,6 @@ use cudarc::driver::{CudaEvent, CudaStream};
 
 use super::Cuda;
 use super::driver::Driver;
-use super::error::Step;
 use crate::plane::{self, Region};
 use crate::transfer::pool::Slot;
 
@@ -189,8 +188,7 @@ impl Drop for Body {
             .unwrap_or_else(PoisonError::into_inner);
         let mut is_over = true;
         for doubt in mem::take(doubts) {
-            let synchronized = doubt.stream.synchronize();
-            match self.driver.check(Step::WaitEvent, synchronized) {
+            match self.driver.synchronize_stream(&doubt.stream) {
                 Ok(()) => drop(doubt.slot),
                 Err(_) => {
                     // The device may use it for as long as the process lives, for all that is known.
@@ -199,13 +197,16 @@ impl Drop for Body {
                 }
             }
         }
-        if !is_over {
-            mem::forget(self.region.downgrade().upgrade());
-        } else if let Ok(start) = self.region.at(0) {
+        let start = self.region.at(0).ok().filter(|_| is_over);
+        let is_unpinned = start.is_some_and(|start| {
             // SAFETY: `unregister` asks for what was given to `register`: `at` answers as it did then. The memory is
             // allocated, as the region is still there. No copy uses it: whatever puts one on a stream keeps the body
             // until the copy is over, but for the doubts, which are dealt with above.
-            unsafe { self.driver.unregister(start) };
+            unsafe { self.driver.unregister(start) }
+        });
+        if !is_unpinned {
+            // Not to be freed.
+            mem::forget(self.region.downgrade().upgrade());
         }
     }
 }
