@@ -26,6 +26,7 @@ mod error;
 mod keeper;
 mod landing;
 mod library;
+mod lock;
 mod options;
 mod pinned;
 mod region;
