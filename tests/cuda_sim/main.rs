@@ -7,4 +7,5 @@ mod given;
 mod honesty;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod streams;
 mod upload;
