@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, result};
 use tensorwire::cuda::{Cuda, Options, Tensor};
-use tensorwire::device::DeviceTensor as _;
-use tensorwire::message::{NO_SCALARS, encode_to_vec};
+use tensorwire::device::{Device as _, DeviceTensor as _, Tensors};
+use tensorwire::message::{Decoder, NO_SCALARS, encode_to_vec};
 use tensorwire::tensor::Descriptor;
+use tensorwire::transport::Wait;
 use tensorwire::{DType, TensorView};
+
+use crate::simulated;
 
 /// A small ring: most tensors do not fit in a slot, and large ones not in the ring.
 pub(crate) const SLOTS: usize = 3;
@@ -82,9 +85,22 @@ impl Given {
 /// The frames of a message: metadata, then a frame each.
 pub(crate) fn frames(tensors: &[Given]) -> Vec<Vec<u8>> {
     let descriptors: Vec<_> = tensors.iter().map(Given::descriptor).collect();
-    let metadata = encode_to_vec(&descriptors, NO_SCALARS).unwrap();
+    let metadata = encode_to_vec(&descriptors, &NO_SCALARS).unwrap();
     let payloads = tensors.iter().map(|tensor| tensor.bytes.clone());
     std::iter::once(metadata).chain(payloads).collect()
+}
+
+/// Uploads a message and returns its tensors.
+pub(crate) fn upload_message(
+    cuda: &Cuda,
+    given: &[Given],
+    stream: &Arc<CudaStream>,
+) -> Tensors<Tensor> {
+    let frames = frames(given);
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&frames).unwrap();
+    cuda.upload_message(&message, stream, Wait::Forever)
+        .unwrap()
 }
 
 /// The bytes of a tensor, as its stream leaves them.
@@ -105,6 +121,22 @@ pub(crate) fn read_at(stream: &CudaStream, address: u64, len: usize) -> Vec<u8> 
         unsafe { result::memcpy_dtoh_sync(&mut bytes, address) }.unwrap();
     }
     bytes
+}
+
+/// How many calls of this name the simulated driver has seen; a real one is not asked.
+pub(crate) fn calls(name: &str) -> u64 {
+    match simulated::scripted() {
+        true => simulated::calls(name),
+        false => 0,
+    }
+}
+
+/// How many bytes of the simulated device are allocated; a real one is not asked.
+pub(crate) fn device_bytes() -> usize {
+    match simulated::scripted() {
+        true => simulated::device_bytes(),
+        false => 0,
+    }
 }
 
 /// Bytes that look like chance, the same ones for the same seed.

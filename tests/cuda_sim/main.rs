@@ -3,6 +3,12 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod frames;
+mod given;
 mod honesty;
+mod into;
+mod landing;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod streams;
+mod upload;
