@@ -37,11 +37,15 @@ pub mod device;
 pub mod dtype;
 pub mod error;
 pub mod json;
+#[cfg(feature = "std")]
+pub mod interop;
 mod limits;
 pub mod message;
 #[cfg(feature = "std")]
 pub mod plane;
 pub mod tensor;
+#[cfg(any(feature = "arbitrary", feature = "proptest"))]
+pub mod testing;
 pub mod transfer;
 pub mod transport;
 

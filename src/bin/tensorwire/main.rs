@@ -1,0 +1,3 @@
+//! `tensorwire`: look at messages, move them, and turn them into files.
+
+fn main() {}

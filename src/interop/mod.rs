@@ -1,0 +1,1 @@
+//! Tensors as other crates have them: one module for each, behind the feature of its name.

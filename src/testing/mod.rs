@@ -1,0 +1,1 @@
+//! Messages for tests of yours: valid ones, and ones with one thing wrong.
