@@ -47,7 +47,7 @@ pub(crate) fn fetch(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Vec<u8>
         return Ok(Vec::new());
     }
     // SAFETY: `alloc_pinned` says that the memory holds anything: it is written before it is read.
-    let mut pinned = unsafe { stream.context().alloc_pinned::<u8>(len) }?;
+    let mut pinned = unsafe { stream.context().alloc_pinned_with_flags::<u8>(len, 0) }?;
     stream.memcpy_dtoh(&tensor.bytes(), &mut pinned)?;
     // It waits for the copy.
     Ok(pinned.as_slice()?.to_vec())

@@ -71,7 +71,10 @@ pub(crate) fn message(payloads: &[Payload]) -> Result<Vec<Vec<u8>>> {
     let views = payloads.iter().map(Payload::view);
     let views = views.collect::<Result<Vec<_>>>()?;
     let metadata = metadata(payloads)?;
-    Ok(frames(&metadata, &views).iter().map(|frame| frame.to_vec()).collect())
+    Ok(frames(&metadata, &views)
+        .iter()
+        .map(|frame| frame.to_vec())
+        .collect())
 }
 
 /// What differs first, for people.
@@ -80,8 +83,18 @@ pub(crate) fn compare(what: &str, expected: &[u8], actual: &[u8]) -> Result<()> 
         return Ok(());
     }
     if expected.len() != actual.len() {
-        return Err(format!("{what}: {} bytes, expected {}", actual.len(), expected.len()).into());
+        return Err(format!(
+            "{what}: {} bytes, expected {}",
+            actual.len(),
+            expected.len()
+        )
+        .into());
     }
     let at = expected.iter().zip(actual).position(|(a, b)| a != b);
-    Err(format!("{what}: differs from byte {} of {} on", at.unwrap_or(0), expected.len()).into())
+    Err(format!(
+        "{what}: differs from byte {} of {} on",
+        at.unwrap_or(0),
+        expected.len()
+    )
+    .into())
 }

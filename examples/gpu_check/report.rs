@@ -255,7 +255,9 @@ impl Table {
             .iter()
             .map(|row| {
                 let cells: Vec<_> = row.cells.iter().map(|cell| quoted(cell)).collect();
-                let bar = row.bar.map_or("null", |met| if met { "true" } else { "false" });
+                let bar = row
+                    .bar
+                    .map_or("null", |met| if met { "true" } else { "false" });
                 format!(
                     "{{\"name\":{},\"cells\":[{}],\"bar_met\":{bar}}}",
                     quoted(&row.name),

@@ -31,30 +31,44 @@ pub(super) fn into_buffers(gpu: &Gpu, run: &Run) -> Result<String> {
     expect(refused, ErrorKind::DType { expected, actual })?;
     // A part of a buffer is one too.
     let mut target = gpu.stream.alloc_zeros::<f32>(count + 10)?;
-    gpu.cuda.upload_into(&sent.view()?, &mut target.slice_mut(5..5 + count), PATIENT)?;
+    gpu.cuda
+        .upload_into(&sent.view()?, &mut target.slice_mut(5..5 + count), PATIENT)?;
     let mut whole = vec![0; 20];
     whole.extend_from_slice(&sent.bytes);
     whole.extend([0; 20]);
-    compare("a part of a buffer", &whole, &fetch(gpu, &target, count + 10)?)?;
+    compare(
+        "a part of a buffer",
+        &whole,
+        &fetch(gpu, &target, count + 10)?,
+    )?;
     Ok("longer, shorter and other dtypes refused".into())
 }
 
 fn fetch(gpu: &Gpu, from: &cudarc::driver::CudaSlice<f32>, count: usize) -> Result<Vec<u8>> {
     // SAFETY: `alloc_pinned` says that the memory holds anything: it is written before it is read.
-    let mut pinned = unsafe { gpu.context.alloc_pinned::<f32>(count) }?;
+    let mut pinned = unsafe { gpu.context.alloc_pinned_with_flags::<f32>(count, 0) }?;
     gpu.stream.memcpy_dtoh(from, &mut pinned)?;
     let floats = pinned.as_slice()?;
-    Ok(floats.iter().flat_map(|float| float.to_le_bytes()).collect())
+    Ok(floats
+        .iter()
+        .flat_map(|float| float.to_le_bytes())
+        .collect())
 }
 
 pub(super) fn exhaustion(gpu: &Gpu, _: &Run) -> Result<String> {
     let cuda = gpu.with(Options::new().with_ring(2, 64 << 10))?;
     let sent = Payload::new("t", DType::UInt8, 1000, 1);
-    let held = [cuda.take_pinned(1, Wait::Never)?, cuda.take_pinned(1, Wait::Never)?];
+    let held = [
+        cuda.take_pinned(1, Wait::Never)?,
+        cuda.take_pinned(1, Wait::Never)?,
+    ];
     let refused = cuda.upload(&sent.view()?, &gpu.stream, Wait::Never);
     expect(refused, ErrorKind::RingFull { needed: 1, free: 0 })?;
     let brief = Wait::UpTo(Duration::from_millis(5));
-    expect(cuda.upload(&sent.view()?, &gpu.stream, brief), ErrorKind::TimedOut)?;
+    expect(
+        cuda.upload(&sent.view()?, &gpu.stream, brief),
+        ErrorKind::TimedOut,
+    )?;
     let refused = cuda.statistics().refused;
     drop(held);
     let tensor = cuda.upload(&sent.view()?, &gpu.stream, Wait::Never)?;
@@ -70,7 +84,10 @@ pub(super) fn exhaustion(gpu: &Gpu, _: &Run) -> Result<String> {
 pub(super) fn too_large(gpu: &Gpu, _: &Run) -> Result<String> {
     let cuda = gpu.with(Options::new().with_ring(2, 64 << 10))?;
     let (needed, room) = ((128 << 10) + 1, 128 << 10);
-    expect(cuda.take_pinned(needed, Wait::Forever), ErrorKind::TooLarge { needed, room })?;
+    expect(
+        cuda.take_pinned(needed, Wait::Forever),
+        ErrorKind::TooLarge { needed, room },
+    )?;
     let sent = Payload::new("t", DType::UInt8, needed, 1);
     let tensor = cuda.upload(&sent.view()?, &gpu.stream, PATIENT)?;
     match cuda.download(&[&tensor], &gpu.stream, Wait::Forever) {

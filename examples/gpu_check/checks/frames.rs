@@ -1,7 +1,7 @@
 //! Frames that are in pinned memory already, payloads that land there, and frames that go out from there.
 
 use tensorwire::cuda::{Cuda, Options, Pinned, PinnedBytes};
-use tensorwire::device::{Device, DeviceTensor, Download, ErrorKind, Landing, DeviceError};
+use tensorwire::device::{Device, DeviceError, DeviceTensor, Download, ErrorKind, Landing};
 use tensorwire::message::{Metadata, NO_SCALARS};
 use tensorwire::transport::{Frames, RecvFrames, SendFrames, Wait, loopback};
 use tensorwire::{DType, Decoder};
@@ -35,7 +35,9 @@ fn in_place(gpu: &Gpu, mut pinned: Pinned) -> Result<String> {
         pinned.as_mut().copy_from_slice(&sent.bytes);
         let before = gpu.cuda.statistics().taken;
         let shared = pinned.share();
-        let tensor = gpu.cuda.upload_pinned(&sent.descriptor()?, shared.clone(), &gpu.stream)?;
+        let tensor = gpu
+            .cuda
+            .upload_pinned(&sent.descriptor()?, shared.clone(), &gpu.stream)?;
         if gpu.cuda.statistics().taken != before {
             return Err("it went through the ring".into());
         }
@@ -59,7 +61,10 @@ fn in_place(gpu: &Gpu, mut pinned: Pinned) -> Result<String> {
 pub(super) fn message(gpu: &Gpu, run: &Run) -> Result<String> {
     let payloads = mixed(run);
     let frames = payload::message(&payloads)?;
-    let total: usize = frames.iter().map(|frame| frame.len().next_multiple_of(64)).sum();
+    let total: usize = frames
+        .iter()
+        .map(|frame| frame.len().next_multiple_of(64))
+        .sum();
     let mut pool = gpu.cuda.allocate_pinned(total)?;
     let mut ranges = Vec::new();
     let mut at = 0;
@@ -85,12 +90,17 @@ pub(super) fn message(gpu: &Gpu, run: &Run) -> Result<String> {
 
 pub(super) fn landing(gpu: &Gpu, run: &Run) -> Result<String> {
     let payloads = mixed(run);
-    let wire: Vec<u8> = payloads.iter().flat_map(|sent| sent.bytes.clone()).collect();
+    let wire: Vec<u8> = payloads
+        .iter()
+        .flat_map(|sent| sent.bytes.clone())
+        .collect();
     let metadata = payload::metadata(&payloads)?;
     let mut pieces = 0;
     for step in [usize::MAX, 100_003] {
         let mut decoder = Decoder::new();
-        let mut landing = gpu.cuda.land(&decoder.decode_metadata(&metadata)?, &gpu.stream)?;
+        let mut landing = gpu
+            .cuda
+            .land(&decoder.decode_metadata(&metadata)?, &gpu.stream)?;
         let mut rest = &wire[..];
         while landing.missing() > 0 {
             let room = landing.room(PATIENT)?;
@@ -124,7 +134,11 @@ pub(super) fn landing_given_up(gpu: &Gpu, run: &Run) -> Result<String> {
         }
         match landing.finish() {
             Ok(_) => return Err("finished with bytes missing".into()),
-            Err(error) if error.kind() == (ErrorKind::Incomplete { missing: missing - filled }) => {}
+            Err(error)
+                if error.kind()
+                    == (ErrorKind::Incomplete {
+                        missing: missing - filled,
+                    }) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -151,7 +165,10 @@ pub(super) fn download_is_sent(gpu: &Gpu, run: &Run) -> Result<String> {
     }
     received.clear();
     settled(&cuda)?;
-    Ok(format!("3 times {} tensors over the loopback", tensors.len()))
+    Ok(format!(
+        "3 times {} tensors over the loopback",
+        tensors.len()
+    ))
 }
 
 fn uploaded(cuda: &Cuda, gpu: &Gpu, payloads: &[Payload]) -> Result<Vec<tensorwire::cuda::Tensor>> {

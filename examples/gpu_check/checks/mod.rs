@@ -18,29 +18,83 @@ use crate::report::{Outcome, Report};
 type Check = fn(&Gpu, &Run) -> Result<String>;
 
 const CHECKS: &[(&str, Check)] = &[
-    ("a device number that is not there is refused", rounds::no_such_device),
+    (
+        "a device number that is not there is refused",
+        rounds::no_such_device,
+    ),
     ("every dtype comes back as it went", rounds::dtypes),
     ("every size comes back as it went", rounds::sizes),
-    ("large tensors go in chunks through a small ring", rounds::chunks),
-    ("small tensors of a message share one allocation", rounds::batches),
-    ("bools are looked at, and bytes that are none are kept", rounds::bools),
+    (
+        "large tensors go in chunks through a small ring",
+        rounds::chunks,
+    ),
+    (
+        "small tensors of a message share one allocation",
+        rounds::batches,
+    ),
+    (
+        "bools are looked at, and bytes that are none are kept",
+        rounds::bools,
+    ),
     ("random messages from eight threads", rounds::threads),
     ("the source may change at once", rounds::source_is_free),
-    ("a frame in allocated pinned memory is uploaded in place", frames::allocated),
-    ("a frame in registered memory is uploaded in place", frames::registered),
-    ("a frame in the ring's memory is uploaded in place", frames::of_the_ring),
-    ("a message of pinned frames is uploaded in place", frames::message),
-    ("payloads land in pinned slots, in pieces of any size", frames::landing),
-    ("a landing that is given up gives everything back", frames::landing_given_up),
-    ("a download is sent and received, and its slots come back", frames::download_is_sent),
-    ("a caller's buffer is filled, the exact length alone", bounds::into_buffers),
-    ("a full ring is an error, and then has room again", bounds::exhaustion),
+    (
+        "a frame in allocated pinned memory is uploaded in place",
+        frames::allocated,
+    ),
+    (
+        "a frame in registered memory is uploaded in place",
+        frames::registered,
+    ),
+    (
+        "a frame in the ring's memory is uploaded in place",
+        frames::of_the_ring,
+    ),
+    (
+        "a message of pinned frames is uploaded in place",
+        frames::message,
+    ),
+    (
+        "payloads land in pinned slots, in pieces of any size",
+        frames::landing,
+    ),
+    (
+        "a landing that is given up gives everything back",
+        frames::landing_given_up,
+    ),
+    (
+        "a download is sent and received, and its slots come back",
+        frames::download_is_sent,
+    ),
+    (
+        "a caller's buffer is filled, the exact length alone",
+        bounds::into_buffers,
+    ),
+    (
+        "a full ring is an error, and then has room again",
+        bounds::exhaustion,
+    ),
     ("what can never fit is refused at once", bounds::too_large),
-    ("an adapter may go while copies are under way", bounds::drop_in_flight),
-    ("the stream sees the bytes, and so does another", order::streams),
-    ("the same without cudarc's event tracking", order::without_tracking),
-    ("what a stream wrote is what a download brings", order::producer),
-    ("slots of a plane are loaded and stored by manifest", slots::load_and_store),
+    (
+        "an adapter may go while copies are under way",
+        bounds::drop_in_flight,
+    ),
+    (
+        "the stream sees the bytes, and so does another",
+        order::streams,
+    ),
+    (
+        "the same without cudarc's event tracking",
+        order::without_tracking,
+    ),
+    (
+        "what a stream wrote is what a download brings",
+        order::producer,
+    ),
+    (
+        "slots of a plane are loaded and stored by manifest",
+        slots::load_and_store,
+    ),
 ];
 
 pub(crate) fn run(gpu: &Gpu, run: &Run, report: &mut Report) {

@@ -2,8 +2,8 @@
 
 use cudarc::driver::CudaSlice;
 use tensorwire::DType;
-use tensorwire::device::{Device, DeviceTensor, Download};
 use tensorwire::device::TensorInfo;
+use tensorwire::device::{Device, DeviceTensor, Download};
 
 use crate::Result;
 use crate::args::Run;
@@ -18,7 +18,11 @@ pub(super) fn streams(gpu: &Gpu, run: &Run) -> Result<String> {
         let tensor = gpu.cuda.upload(&sent.view()?, &gpu.stream, PATIENT)?;
         // What a kernel would do: on the stream, right after the call, without a wait of the host.
         gpu.stream.memcpy_dtod(&tensor.bytes(), &mut target)?;
-        compare("the copy on the stream", &sent.bytes, &fetch_slice(gpu, &target)?)?;
+        compare(
+            "the copy on the stream",
+            &sent.bytes,
+            &fetch_slice(gpu, &target)?,
+        )?;
         let other = gpu.context.new_stream()?;
         compare("another stream", &sent.bytes, &fetch(&tensor, &other)?)?;
         tensor.wait(PATIENT)?;
@@ -83,7 +87,7 @@ pub(super) fn producer(gpu: &Gpu, run: &Run) -> Result<String> {
 
 fn fetch_slice(gpu: &Gpu, from: &CudaSlice<u8>) -> Result<Vec<u8>> {
     // SAFETY: `alloc_pinned` says that the memory holds anything: it is written before it is read.
-    let mut pinned = unsafe { gpu.context.alloc_pinned::<u8>(from.len()) }?;
+    let mut pinned = unsafe { gpu.context.alloc_pinned_with_flags::<u8>(from.len(), 0) }?;
     gpu.stream.memcpy_dtoh(from, &mut pinned)?;
     Ok(pinned.as_slice()?.to_vec())
 }

@@ -83,14 +83,19 @@ pub(super) fn batches(gpu: &Gpu, run: &Run) -> Result<String> {
         }
         compare(&sent.name, &sent.bytes, &gpu.fetch(tensor)?)?;
     }
-    let padded: u64 = payloads.iter().map(|sent| (sent.bytes.len() as u64).next_multiple_of(256)).sum();
+    let padded: u64 = payloads
+        .iter()
+        .map(|sent| (sent.bytes.len() as u64).next_multiple_of(256))
+        .sum();
     let (Some(first), Some(last)) = (starts.iter().min(), starts.iter().max()) else {
         return Err("no tensor has bytes".into());
     };
     if last - first > padded {
         return Err(format!("spread over {} bytes of {padded}", last - first).into());
     }
-    Ok(format!("{count} tensors, {padded} bytes, {taken} runs of slots"))
+    Ok(format!(
+        "{count} tensors, {padded} bytes, {taken} runs of slots"
+    ))
 }
 
 pub(super) fn bools(gpu: &Gpu, _: &Run) -> Result<String> {
@@ -122,7 +127,8 @@ pub(super) fn threads(gpu: &Gpu, run: &Run) -> Result<String> {
                     let stream = gpu.context.new_stream()?;
                     for round in 0..rounds {
                         let seed = thread * 1000 + round;
-                        let len = (seed.wrapping_mul(0x9e37_79b9) % (3 << 20)) as usize >> (seed % 12);
+                        let len =
+                            (seed.wrapping_mul(0x9e37_79b9) % (3 << 20)) as usize >> (seed % 12);
                         let sent = [
                             Payload::new("large", DType::UInt8, len, seed),
                             Payload::new("small", DType::Int16, len % 1000, seed + 1),
@@ -149,7 +155,11 @@ pub(super) fn threads(gpu: &Gpu, run: &Run) -> Result<String> {
             .collect::<Result<Vec<()>>>()
     })?;
     settled(&cuda)?;
-    Ok(format!("{} messages, {} stalls", 8 * rounds, cuda.statistics().stalls))
+    Ok(format!(
+        "{} messages, {} stalls",
+        8 * rounds,
+        cuda.statistics().stalls
+    ))
 }
 
 pub(super) fn source_is_free(gpu: &Gpu, run: &Run) -> Result<String> {
