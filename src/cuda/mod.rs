@@ -20,11 +20,15 @@
 pub mod guide {}
 
 mod adapter;
+mod allocation;
 mod availability;
+mod backoff;
 mod buffer;
+mod device;
 mod download;
 mod driver;
 mod error;
+mod incoming;
 mod keeper;
 mod landing;
 mod library;
@@ -32,13 +36,19 @@ mod options;
 mod pinned;
 mod region;
 mod ring;
+mod source;
+mod staging;
 mod tensor;
 mod upload;
 
 pub use adapter::Cuda;
 pub use availability::{DeviceInfo, Unavailable, availability};
+pub use download::Download;
 pub use error::{Code, CudaError, Step};
+pub use landing::Landing;
 pub use options::Options;
 pub use pinned::{Pinned, PinnedBytes};
+pub use region::{Loading, PinnedRegion, RegionError, Storing};
 pub use ring::Statistics;
+pub use source::Source;
 pub use tensor::{Tensor, View};
