@@ -161,7 +161,10 @@ impl device::Download for Download {
             let frame = bytes.map_or_else(|| Buffer::from(Vec::new()), Buffer::new);
             (info, frame)
         });
-        let (expected, actual) = (self.len, memory.as_ref().map_or(0, |memory| memory.as_ref().len()));
+        let (expected, actual) = (
+            self.len,
+            memory.as_ref().map_or(0, |memory| memory.as_ref().len()),
+        );
         Downloaded::new(frames.collect()).map_err(|_| {
             // Not so: `lay_out` has put each range inside of the slots.
             let kind = ErrorKind::Length { expected, actual };

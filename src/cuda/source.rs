@@ -227,10 +227,7 @@ impl Shared {
         let target = unsafe { target.add(offset) };
         let len = source.info.byte_len();
         begun.is_begun = true;
-        let is_managed = self
-            .driver
-            .context()
-            .is_managing_stream_synchronization();
+        let is_managed = self.driver.context().is_managing_stream_synchronization();
         let is_tracked = is_managed && matches!(guard, SyncOnDrop::Record(Some(_)));
         // SAFETY: `copy_to_host` asks for pinned memory that nobody else uses until the copy has run, which the caller says;
         // and for memory of the device that nobody writes to, ordered on the stream: the stream waits for what cudarc knows

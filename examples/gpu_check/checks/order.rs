@@ -2,8 +2,8 @@
 
 use cudarc::driver::CudaSlice;
 use tensorwire::DType;
-use tensorwire::device::TensorInfo;
-use tensorwire::device::{Device, DeviceTensor, Download};
+use tensorwire::cuda::Source;
+use tensorwire::device::{Device, DeviceTensor, Download, TensorInfo};
 
 use crate::Result;
 use crate::args::Run;
@@ -73,9 +73,10 @@ pub(super) fn producer(gpu: &Gpu, run: &Run) -> Result<String> {
         let sent = Payload::new("t", DType::UInt8, len, seed);
         let tensor = gpu.cuda.upload(&sent.view()?, &gpu.stream, PATIENT)?;
         gpu.stream.memcpy_dtod(&tensor.bytes(), &mut written)?;
+        drop(tensor);
         let info = TensorInfo::new(&sent.descriptor()?);
-        let _ = info;
-        let download = gpu.cuda.download(&[&tensor], &gpu.stream, PATIENT)?;
+        let source = Source::new(info, &written)?;
+        let download = gpu.cuda.download_sources([source], &gpu.stream, PATIENT)?;
         // The next write is put on the stream at once.
         gpu.stream.memset_zeros(&mut written)?;
         let back = download.finish(PATIENT).map_err(|(_, error)| error)?;

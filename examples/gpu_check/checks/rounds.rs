@@ -2,10 +2,11 @@
 
 use std::thread;
 
+use cudarc::driver::DeviceSlice;
 use tensorwire::cuda::{Options, availability};
 use tensorwire::device::{Device, DeviceTensor, Download};
 use tensorwire::error::CastError;
-use tensorwire::{DType, Decoder, Descriptor, TensorView};
+use tensorwire::{DType, Decoder};
 
 use crate::Result;
 use crate::args::Run;
@@ -101,7 +102,7 @@ pub(super) fn batches(gpu: &Gpu, run: &Run) -> Result<String> {
 pub(super) fn bools(gpu: &Gpu, _: &Run) -> Result<String> {
     let good = Payload::new("mask", DType::Bool, 1000, 1);
     let tensor = gpu.cuda.upload(&good.view()?, &gpu.stream, PATIENT)?;
-    if tensor.view::<bool>()?.device_slice_len() != 1000 {
+    if tensor.view::<bool>()?.len() != 1000 {
         return Err("1000 bools are not 1000".into());
     }
     let mut bad = Payload::new("mask", DType::Bool, 1000, 1);
@@ -185,8 +186,7 @@ fn round(gpu: &Gpu, sent: &Payload) -> Result<()> {
     if sent.bytes.len() <= 32 << 20 {
         let download = gpu.cuda.download(&[&tensor], &gpu.stream, PATIENT)?;
         let back = download.finish(PATIENT).map_err(|(_, error)| error)?;
-        let view: TensorView<'_> = back.tensors().next().ok_or("no tensor came back")?;
-        let _: Descriptor<'_> = view.descriptor();
+        let view = back.tensors().next().ok_or("no tensor came back")?;
         compare(&what, &sent.bytes, view.bytes())?;
     }
     gpu.stream.synchronize()?;

@@ -104,8 +104,9 @@ impl PinnedRegion {
             // SAFETY: `copy_to_device` asks for pinned memory that nobody writes to or frees until the copy has run: the
             // region is pinned, and the slot goes from `load` to one that holds it until then. It asks for
             // memory of the device that nobody else uses, ordered on the stream: it was allocated for this, on that stream.
-            let copied =
-                unsafe { (shared.driver).copy_to_device(target, source, run.len, &shared.to_device) };
+            let copied = unsafe {
+                (shared.driver).copy_to_device(target, source, run.len, &shared.to_device)
+            };
             if let Err(error) = copied {
                 let error = error.of_tensor(batch.runs.first_of(run));
                 return (is_begun, Err(error.into()));

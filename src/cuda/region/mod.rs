@@ -167,7 +167,9 @@ impl PinnedRegion {
 
 impl fmt::Debug for PinnedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PinnedRegion").field(&self.body.region).finish()
+        f.debug_tuple("PinnedRegion")
+            .field(&self.body.region)
+            .finish()
     }
 }
 
@@ -180,7 +182,10 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        let doubts = self.doubts.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let doubts = self
+            .doubts
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut is_over = true;
         for doubt in mem::take(doubts) {
             match self.driver.synchronize_stream(&doubt.stream) {
