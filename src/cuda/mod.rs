@@ -16,8 +16,9 @@
 //! - [`PinnedRegion`] pins the slots of a data plane's region, and loads and stores them by manifest.
 #![allow(unsafe_code)]
 
-#[doc = include_str!("guide.md")]
-pub mod guide {}
+pub mod guide {
+    #![doc = include_str!("guide.md")]
+}
 
 mod adapter;
 mod allocation;
