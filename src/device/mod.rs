@@ -21,7 +21,7 @@
 //! # Examples
 //!
 //! One round of a service: what came in goes to the device, is worked on there, and goes out again. The same
-//! function serves on any device; `examples/device.rs` is a whole program of this kind.
+//! function serves on any device; `examples/device` is a whole program of this kind.
 //!
 //! ```
 //! use std::error::Error;
@@ -101,9 +101,7 @@ mod tensors;
 pub use downloaded::Downloaded;
 pub use error::{DeviceError, ErrorKind};
 pub use info::TensorInfo;
-#[cfg(feature = "cuda")]
-pub(crate) use plan::ALIGN;
-pub(crate) use plan::{Place, Plan};
+pub(crate) use plan::{ALIGN, Place, Plan};
 pub use tensors::Tensors;
 
 use crate::message::{Message, Metadata};

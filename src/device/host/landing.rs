@@ -49,12 +49,10 @@ impl Landing {
             return Err(HostError::new(ErrorKind::OutOfMemory { bytes }));
         };
         let mut memories = Vec::with_capacity(plan.groups.len());
-        for (group, bytes) in plan.groups.iter().map(|group| group.len).enumerate() {
-            let memory = Memory::new(bytes).ok_or_else(|| {
-                let error = HostError::new(ErrorKind::OutOfMemory { bytes });
-                let first = plan.places.iter().position(|place| place.group == group);
-                first.map_or(error, |index| error.of_tensor(index))
-            })?;
+        for group in &plan.groups {
+            let bytes = group.len;
+            let error = HostError::new(ErrorKind::OutOfMemory { bytes });
+            let memory = Memory::new(bytes).ok_or(error.of_tensor(group.first))?;
             memories.push(memory);
         }
         let mut landing = Self {

@@ -60,8 +60,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::memory::{Memory, Share};
-use super::plan::ALIGN;
-use super::{Device, DeviceTensor, Downloaded, ErrorKind, Landing as _, TensorInfo, Tensors};
+use super::{
+    ALIGN, Device, DeviceTensor, Downloaded, ErrorKind, Landing as _, TensorInfo, Tensors,
+};
 use crate::message::{Message, Metadata};
 use crate::tensor::{Descriptor, Element, TensorView};
 use crate::transport::{Buffer, Wait};
@@ -82,6 +83,9 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "whoever calls makes one")]
 pub struct Stream;
+
+/// So many computed elements are put down at once.
+const CHUNK: usize = 1024;
 
 impl Host {
     /// Tensors of up to 256 KiB are batched.
@@ -125,17 +129,21 @@ impl Host {
         let len = descriptor.byte_len();
         let out_of_memory = HostError::new(ErrorKind::OutOfMemory { bytes: len });
         let mut memory = Memory::new(len).ok_or(out_of_memory)?;
-        let mut at = 0_usize;
-        for element in elements {
-            let bytes = T::bytes_of(core::slice::from_ref(&element));
-            let end = at.saturating_add(bytes.len());
-            if memory.write(at, bytes).is_none() {
-                return Err(length(len, end));
+        let mut elements = elements.into_iter();
+        let (mut at, mut missing) = (0_usize, descriptor.element_count());
+        let mut chunk = Vec::with_capacity(missing.min(CHUNK));
+        while missing > 0 {
+            chunk.clear();
+            chunk.extend(elements.by_ref().take(missing.min(CHUNK)));
+            let bytes = T::bytes_of(&chunk);
+            if bytes.is_empty() || memory.write(at, bytes).is_none() {
+                return Err(length(len, at));
             }
-            at = end;
+            at = at.saturating_add(bytes.len());
+            missing = missing.saturating_sub(chunk.len());
         }
-        if at < len {
-            return Err(length(len, at));
+        if elements.next().is_some() {
+            return Err(length(len, len.saturating_add(actual.size())));
         }
         let share = Share::new(Arc::new(memory), 0..len);
         Ok(Tensor::new(TensorInfo::new(descriptor), share))
