@@ -62,7 +62,8 @@ impl Bare {
     /// Says when the slot is free again.
     pub(crate) fn record_slot(&mut self) {
         // SAFETY: event and stream are of the context that is current.
-        unsafe { result::event::record(self.event.cu_event(), self.to_device.cu_stream()) }.unwrap();
+        unsafe { result::event::record(self.event.cu_event(), self.to_device.cu_stream()) }
+            .unwrap();
     }
 
     /// Makes the consumer's stream wait for an event of its own, recorded now.

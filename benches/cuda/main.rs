@@ -55,7 +55,9 @@ fn again(arguments: &[String]) -> ExitCode {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments);
     simulated::with_driver(&mut command, &simulated::folder());
-    command.env(simulated::CHILD, "1").env("SIMCUDA_MODE", "noop");
+    command
+        .env(simulated::CHILD, "1")
+        .env("SIMCUDA_MODE", "noop");
     if command.status().unwrap().success() {
         ExitCode::SUCCESS
     } else {

@@ -1,8 +1,5 @@
 //! The tables.
 
-use std::sync::Arc;
-
-use cudarc::driver::CudaStream;
 use tensorwire::cuda::{Cuda, Options};
 use tensorwire::device::{Device, Download, Landing};
 use tensorwire::message::{NO_SCALARS, encode_to_vec, frames};
@@ -16,7 +13,9 @@ use super::counted;
 
 /// Staging, by the byte: what the host does of an upload, beside a copy of the same bytes into memory that is as large.
 pub(crate) fn bytes() {
-    println!("\nstaging, slots of 8 MiB, four of them; times by the copy into as many bytes of pinned memory, slot by slot");
+    println!(
+        "\nstaging, slots of 8 MiB, four of them; times by the copy into as many bytes of pinned memory, slot by slot"
+    );
     println!(
         "{:>9} {:>11} {:>9} {:>9} {:>9} {:>11} {:>9}",
         "payload", "copy", "again", "upload", "bool", "copy_from", "into"
@@ -25,8 +24,9 @@ pub(crate) fn bytes() {
     let stream = cuda.context().new_stream().unwrap();
     for len in [4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20] {
         let plain = vec![1_u8; len];
-        let view = tensor(DType::UInt8, &plain);
-        let bools = tensor(DType::Bool, &plain);
+        let shape = [len];
+        let view = tensor(DType::UInt8, &shape, &plain);
+        let bools = tensor(DType::Bool, &shape, &plain);
         let metadata = encode_to_vec([view.descriptor()], &NO_SCALARS).unwrap();
         let mut decoder = Decoder::new();
         let metadata = decoder.decode_metadata(&metadata).unwrap();
@@ -40,8 +40,12 @@ pub(crate) fn bytes() {
         let times = quartiles(&mut [
             copy("copy", &plain, first),
             copy("again", &plain, second),
-            contestant("upload", || cuda.upload(&view, stream, Wait::Forever).unwrap()),
-            contestant("bool", || cuda.upload(&bools, stream, Wait::Forever).unwrap()),
+            contestant("upload", || {
+                cuda.upload(&view, stream, Wait::Forever).unwrap()
+            }),
+            contestant("bool", || {
+                cuda.upload(&bools, stream, Wait::Forever).unwrap()
+            }),
             contestant("copy_from", || {
                 let mut landing = cuda.land(&metadata, stream).unwrap();
                 landing.copy_from(&plain, Wait::Forever).unwrap();
@@ -73,12 +77,17 @@ fn copy<'a>(name: &'static str, bytes: &'a [u8], slots: &'a mut Bare) -> Contest
 
 /// One small tensor: what the adapter adds to the calls.
 pub(crate) fn calls() {
-    println!("\none tensor of 64 bytes: nanoseconds of the bare calls and of the adapter's, dropping the tensor included");
-    println!("{:<34} {:>10} {:>10} {:>7} {:>10}", "", "bare", "ours", "ratio", "overhead");
+    println!(
+        "\none tensor of 64 bytes: nanoseconds of the bare calls and of the adapter's, dropping the tensor included"
+    );
+    println!(
+        "{:<34} {:>10} {:>10} {:>7} {:>10}",
+        "", "bare", "ours", "ratio", "overhead"
+    );
     let cuda = open(Options::new());
     let stream = cuda.context().new_stream().unwrap();
     let plain = [1; 64];
-    let view = tensor(DType::UInt8, &plain);
+    let view = tensor(DType::UInt8, &[64], &plain);
     let descriptor = view.descriptor();
     let pinned = cuda.allocate_pinned(64).unwrap().share();
     let mut bare = Bare::new(cuda.context(), 64);
@@ -91,7 +100,9 @@ pub(crate) fn calls() {
                 let ready = bare.hand_over();
                 bare.free([pointer], ready);
             }),
-            contestant("ours", || cuda.upload(&view, &stream, Wait::Forever).unwrap()),
+            contestant("ours", || {
+                cuda.upload(&view, &stream, Wait::Forever).unwrap()
+            }),
         ]);
         overhead("upload", &times, 1);
     }
@@ -103,7 +114,8 @@ pub(crate) fn calls() {
                 bare.free([pointer], ready);
             }),
             contestant("ours", || {
-                cuda.upload_pinned(&descriptor, pinned.clone(), &stream).unwrap()
+                cuda.upload_pinned(&descriptor, pinned.clone(), &stream)
+                    .unwrap()
             }),
         ]);
         overhead("upload_pinned", &times, 1);
@@ -115,7 +127,10 @@ pub(crate) fn calls() {
             contestant("bare", || back.fetch(kept.device_pointer(), 64)),
             contestant("ours", || {
                 let download = cuda.download(&[&kept], &stream, Wait::Forever).unwrap();
-                download.finish(Wait::Forever).map_err(|(_, error)| error).unwrap()
+                download
+                    .finish(Wait::Forever)
+                    .map_err(|(_, error)| error)
+                    .unwrap()
             }),
         ]);
         overhead("download, and its frame let go", &times, 1);
@@ -126,7 +141,10 @@ pub(crate) fn calls() {
 pub(crate) fn small() {
     const COUNT: usize = 1000;
     println!("\na message of {COUNT} tensors: by tensor, dropping them included");
-    println!("{:<34} {:>10} {:>10} {:>7} {:>10}", "", "bare", "ours", "ratio", "overhead");
+    println!(
+        "{:<34} {:>10} {:>10} {:>7} {:>10}",
+        "", "bare", "ours", "ratio", "overhead"
+    );
     for len in [64, 4096] {
         let cuda = open(Options::new());
         let single = open(Options::new().with_batch_bytes(0));
@@ -153,7 +171,8 @@ pub(crate) fn small() {
                 bare.free([pointer], ready);
             }),
             contestant("ours", || {
-                cuda.upload_message(&message, &stream, Wait::Forever).unwrap()
+                cuda.upload_message(&message, &stream, Wait::Forever)
+                    .unwrap()
             }),
         ]);
         overhead(&format!("batched, of {len} B"), &times, COUNT);
@@ -171,7 +190,9 @@ pub(crate) fn small() {
                 each.free(pointers, ready);
             }),
             contestant("ours", || {
-                single.upload_message(&message, &single_stream, Wait::Forever).unwrap()
+                single
+                    .upload_message(&message, &single_stream, Wait::Forever)
+                    .unwrap()
             }),
         ]);
         overhead(&format!("memory each, of {len} B"), &times, COUNT);
@@ -190,7 +211,9 @@ pub(crate) fn small() {
                 }
             }),
             contestant("ours", || {
-                let tensors = views.iter().map(|view| cuda.upload(view, &stream, Wait::Forever));
+                let tensors = views
+                    .iter()
+                    .map(|view| cuda.upload(view, &stream, Wait::Forever));
                 tensors.collect::<Result<Vec<_>, _>>().unwrap()
             }),
         ]);
@@ -204,29 +227,42 @@ pub(crate) fn allocations() {
     let cuda = open(Options::new());
     let stream = cuda.context().new_stream().unwrap();
     let plain = vec![1; 1 << 20];
-    let small = tensor(DType::UInt8, &plain[..64]);
-    let large = tensor(DType::UInt8, &plain);
+    let small = tensor(DType::UInt8, &[64], &plain[..64]);
+    let large = tensor(DType::UInt8, &[1 << 20], &plain);
     let descriptor = small.descriptor();
     let pinned = cuda.allocate_pinned(64).unwrap().share();
     let kept = cuda.upload(&small, &stream, Wait::Forever).unwrap();
     let mut target = stream.alloc_zeros::<u8>(64).unwrap();
-    let mut told = |name: &str, run: &mut dyn FnMut()| {
+    let told = |name: &str, run: &mut dyn FnMut()| {
         for _ in 0..9 {
             run();
         }
         println!("{name:<40} {:>8}", counted::allocations(run));
     };
-    told("upload, 64 B", &mut || drop(cuda.upload(&small, &stream, Wait::Forever).unwrap()));
-    told("upload, 1 MiB", &mut || drop(cuda.upload(&large, &stream, Wait::Forever).unwrap()));
+    told("upload, 64 B", &mut || {
+        drop(cuda.upload(&small, &stream, Wait::Forever).unwrap())
+    });
+    told("upload, 1 MiB", &mut || {
+        drop(cuda.upload(&large, &stream, Wait::Forever).unwrap())
+    });
     told("upload_into, 64 B", &mut || {
-        cuda.upload_into(&small, &mut target, Wait::Forever).unwrap();
+        cuda.upload_into(&small, &mut target, Wait::Forever)
+            .unwrap();
     });
     told("upload_pinned, 64 B", &mut || {
-        drop(cuda.upload_pinned(&descriptor, pinned.clone(), &stream).unwrap());
+        drop(
+            cuda.upload_pinned(&descriptor, pinned.clone(), &stream)
+                .unwrap(),
+        );
     });
     told("download, 64 B, with its frame", &mut || {
         let download = cuda.download(&[&kept], &stream, Wait::Forever).unwrap();
-        drop(download.finish(Wait::Forever).map_err(|(_, error)| error).unwrap());
+        drop(
+            download
+                .finish(Wait::Forever)
+                .map_err(|(_, error)| error)
+                .unwrap(),
+        );
     });
     for count in [1, 10, 100, 1000] {
         let sent = Sent::new(count, 64);
@@ -234,7 +270,10 @@ pub(crate) fn allocations() {
         let mut decoder = Decoder::new();
         let message = decoder.decode(&frames).unwrap();
         told(&format!("upload_message, {count} tensors"), &mut || {
-            drop(cuda.upload_message(&message, &stream, Wait::Forever).unwrap());
+            drop(
+                cuda.upload_message(&message, &stream, Wait::Forever)
+                    .unwrap(),
+            );
         });
     }
 }
@@ -252,8 +291,8 @@ fn open(options: Options) -> Cuda {
     Cuda::open(0, options.with_ring(SLOTS, SLOT)).unwrap()
 }
 
-fn tensor(dtype: DType, bytes: &[u8]) -> TensorView<'_> {
-    let descriptor = Descriptor::new("t", dtype, [bytes.len()]).unwrap();
+fn tensor<'a>(dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> TensorView<'a> {
+    let descriptor = Descriptor::new("t", dtype, shape).unwrap();
     TensorView::new(descriptor, bytes).unwrap()
 }
 
@@ -281,7 +320,10 @@ impl Sent {
             })
             .collect();
         let metadata = encode_to_vec(&views, &NO_SCALARS).unwrap();
-        frames(&metadata, &views).iter().map(|frame| frame.to_vec()).collect()
+        frames(&metadata, &views)
+            .iter()
+            .map(|frame| frame.to_vec())
+            .collect()
     }
 }
 
