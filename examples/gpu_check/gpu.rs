@@ -46,10 +46,11 @@ pub(crate) fn fetch(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Vec<u8>
     if len == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: `alloc_pinned` says that the memory holds anything: it is written before it is read.
+    // SAFETY: `alloc_pinned_with_flags` says that the memory holds anything: it is written before it is read.
     let mut pinned = unsafe { stream.context().alloc_pinned_with_flags::<u8>(len, 0) }?;
     stream.memcpy_dtoh(&tensor.bytes(), &mut pinned)?;
-    // It waits for the copy.
+    // `as_slice` waits only where cudarc tracks.
+    stream.synchronize()?;
     Ok(pinned.as_slice()?.to_vec())
 }
 

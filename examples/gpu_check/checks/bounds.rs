@@ -45,9 +45,10 @@ pub(super) fn into_buffers(gpu: &Gpu, run: &Run) -> Result<String> {
 }
 
 fn fetch(gpu: &Gpu, from: &cudarc::driver::CudaSlice<f32>, count: usize) -> Result<Vec<u8>> {
-    // SAFETY: `alloc_pinned` says that the memory holds anything: it is written before it is read.
+    // SAFETY: `alloc_pinned_with_flags` says that the memory holds anything: it is written before it is read.
     let mut pinned = unsafe { gpu.context.alloc_pinned_with_flags::<f32>(count, 0) }?;
     gpu.stream.memcpy_dtoh(from, &mut pinned)?;
+    gpu.stream.synchronize()?;
     let floats = pinned.as_slice()?;
     Ok(floats
         .iter()

@@ -87,9 +87,10 @@ pub(super) fn producer(gpu: &Gpu, run: &Run) -> Result<String> {
 }
 
 fn fetch_slice(gpu: &Gpu, from: &CudaSlice<u8>) -> Result<Vec<u8>> {
-    // SAFETY: `alloc_pinned` says that the memory holds anything: it is written before it is read.
+    // SAFETY: `alloc_pinned_with_flags` says that the memory holds anything: it is written before it is read.
     let mut pinned = unsafe { gpu.context.alloc_pinned_with_flags::<u8>(from.len(), 0) }?;
     gpu.stream.memcpy_dtoh(from, &mut pinned)?;
+    gpu.stream.synchronize()?;
     Ok(pinned.as_slice()?.to_vec())
 }
 
