@@ -4,5 +4,6 @@
 #![cfg(feature = "cuda")]
 
 mod honesty;
+mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
