@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::driver::Driver;
-use super::error::CudaError;
+use super::error::{Code, CudaError, Step};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::pinned::Pinned;
@@ -24,9 +24,10 @@ pub struct Cuda {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    // In this order they are dropped: what waits for copies first.
-    pub(super) keeper: Keeper,
+    // In this order they are dropped: what waits for copies first. What is kept may be slots of the ring, whose memory goes with the
+    // last of them.
     pub(super) ring: Ring,
+    pub(super) keeper: Arc<Keeper>,
     pub(super) to_device: Arc<CudaStream>,
     pub(super) to_host: Arc<CudaStream>,
     pub(super) driver: Arc<Driver>,
@@ -40,8 +41,10 @@ impl Cuda {
     ///
     /// [`Unavailable`](crate::device::ErrorKind::Unavailable) as [`availability`](super::availability()) says; the driver's.
     pub fn open(ordinal: usize, options: Options) -> Result<Self, CudaError> {
-        let _ = (ordinal, options);
-        todo!()
+        super::availability(ordinal)?;
+        let context = CudaContext::new(ordinal)
+            .map_err(|error| CudaError::driver(Code::from(error), Step::Open))?;
+        Self::of(context, options)
     }
 
     /// Uses a context that was made elsewhere, and allocates the ring.
@@ -51,12 +54,18 @@ impl Cuda {
     /// As [`open`](Self::open).
     pub fn with_context(context: Arc<CudaContext>, options: Options) -> Result<Self, CudaError> {
         super::availability(context.ordinal())?;
+        Self::of(context, options)
+    }
+
+    /// Whoever calls this has seen that there is a driver.
+    fn of(context: Arc<CudaContext>, options: Options) -> Result<Self, CudaError> {
         let driver = Arc::new(Driver::new(context));
         let (slots, slot_bytes) = (options.slots(), options.slot_bytes());
+        let ring = Ring::new(driver.clone(), slots, slot_bytes, options.timeout())?;
         Ok(Self {
             shared: Arc::new(Shared {
-                keeper: Keeper::new(driver.clone()),
-                ring: Ring::new(driver.clone(), slots, slot_bytes, options.timeout())?,
+                keeper: ring.keeper().clone(),
+                ring,
                 to_device: driver.create_stream()?,
                 to_host: driver.create_stream()?,
                 driver,
@@ -91,7 +100,6 @@ impl Cuda {
     ///
     /// The driver's: a copy failed.
     pub fn poll(&self) -> Result<(), CudaError> {
-        self.shared.keeper.poll()?;
         self.shared.ring.poll()
     }
 
@@ -99,9 +107,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// `RingFull`, `TimedOut` by `wait`; `TooLarge` for more than the ring has.
+    /// `RingFull`, `TimedOut` by `wait`; `TooLarge` for more than the ring has; the driver's, of a copy that slots were waited for.
     pub fn take_pinned(&self, len: usize, wait: Wait) -> Result<Pinned, CudaError> {
-        self.shared.keeper.poll()?;
         let slots = self.shared.ring.take(len, wait)?;
         Ok(Pinned::of_slots(slots, len))
     }

@@ -73,7 +73,20 @@ impl Driver {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
-        self.check(Step::Enter, self.context.bind_to_thread())
+        self.check(Step::Enter, self.context.check_err())?;
+        self.check(Step::Enter, self.bind())
+    }
+
+    /// Makes the context the thread's, and nothing else.
+    ///
+    /// `CudaContext::bind_to_thread` does not if an error is parked, and returns that one: no good in a drop, nor after a copy.
+    fn bind(&self) -> Result<(), DriverError> {
+        let context = self.context.cu_ctx();
+        if result::ctx::get_current()? == Some(context) {
+            return Ok(());
+        }
+        // SAFETY: `set_current` asks for a context that exists: `self` keeps it.
+        unsafe { result::ctx::set_current(context) }
     }
 
     /// Keeps what failed where nothing can be returned, for the next [`enter`](Self::enter) to tell.
@@ -94,9 +107,16 @@ impl Driver {
         self.check(Step::CreateEvent, self.context.new_event(None))
     }
 
+    /// Records `event` after what is on `stream` by now.
+    ///
+    /// An error says that it is not known whether it will fire, or for what. What was parked by others is not told
+    /// here: the event is needed by then.
     pub(super) fn record(&self, event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
-        self.enter()?;
-        self.check(Step::RecordEvent, event.record(stream))
+        self.check(Step::Enter, self.bind())?;
+        // SAFETY: `event::record` asks that event and stream are not null handles of nothing: both are borrowed, and so
+        // not destroyed. The driver itself turns away a pair of two contexts.
+        let recorded = unsafe { result::event::record(event.cu_event(), stream.cu_stream()) };
+        self.check(Step::RecordEvent, recorded)
     }
 
     /// Tells whether `event` has fired. One that was never recorded has.
@@ -106,9 +126,21 @@ impl Driver {
     }
 
     /// Blocks this thread until `event` has fired. For drops, and for nothing else.
+    ///
+    /// An error says that it is not known whether it has. Also after a fault it is tried; what was parked stays so.
     pub(super) fn synchronize(&self, event: &CudaEvent) -> Result<(), CudaError> {
-        // Not `enter`: also after a fault, the event says whether the copy is over.
-        self.check(Step::WaitEvent, event.synchronize())
+        self.check(Step::Enter, self.bind())?;
+        // SAFETY: `event::synchronize` asks for an event: it is borrowed, and so not destroyed.
+        let fired = unsafe { result::event::synchronize(event.cu_event()) };
+        self.check(Step::WaitEvent, fired)
+    }
+
+    /// Blocks this thread until what is on `stream` by now has run. For drops, where no event could be recorded.
+    pub(super) fn synchronize_stream(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        self.check(Step::Enter, self.bind())?;
+        // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
+        let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
+        self.check(Step::WaitEvent, ran)
     }
 
     /// Makes what comes next on `stream` wait for `event`; the host does not.
@@ -131,13 +163,13 @@ impl Driver {
         })
     }
 
-    /// Frees pinned memory; the driver waits for copies that use it.
+    /// Frees pinned memory. Callers do not count on the driver to wait for copies that use it.
     ///
     /// # Safety
     ///
     /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned) of this driver, was not freed, and nobody uses the memory any more.
     pub(super) unsafe fn free_pinned(&self, pointer: NonNull<u8>) {
-        self.park(Step::Enter, self.context.bind_to_thread());
+        self.park(Step::Enter, self.bind());
         // SAFETY: `free_host` asks that the pointer came from `malloc_host` and is not null: the caller
         // says so, and it is a `NonNull`.
         let freed = unsafe { result::free_host(pointer.as_ptr().cast()) };
@@ -164,16 +196,19 @@ impl Driver {
             .map_err(|error| error.of_bytes(len))
     }
 
-    /// Unpins memory that was pinned in place.
+    /// Unpins memory that was pinned in place, and tells whether it is: it must not be freed otherwise.
     ///
     /// # Safety
     ///
     /// `pointer` was given to [`register`](Self::register), the memory is still allocated, and no copy uses it any more.
-    pub(super) unsafe fn unregister(&self, pointer: NonNull<u8>) {
-        self.park(Step::Enter, self.context.bind_to_thread());
+    #[must_use = "what could not be unpinned must not be freed"]
+    pub(super) unsafe fn unregister(&self, pointer: NonNull<u8>) -> bool {
+        self.park(Step::Enter, self.bind());
         // SAFETY: `cuMemHostUnregister` asks for the start of a range that is registered: the caller says so.
         let unregistered = unsafe { sys::cuMemHostUnregister(pointer.as_ptr().cast()) };
-        self.park(Step::FreePinned, unregistered.result());
+        let unregistered = unregistered.result();
+        self.park(Step::FreePinned, unregistered);
+        unregistered.is_ok()
     }
 
     /// Allocates `len` bytes of device memory, in the order of `stream` where the device can.
@@ -203,13 +238,15 @@ impl Driver {
     /// `pointer` came from [`allocate`](Self::allocate) of this driver and was not freed. Whatever uses the memory is
     /// ordered before what comes next on `stream`, and so was the allocation.
     pub(super) unsafe fn free(&self, pointer: CUdeviceptr, stream: &CudaStream) {
-        self.park(Step::Enter, self.context.bind_to_thread());
+        self.park(Step::Enter, self.bind());
         let freed = if self.context.has_async_alloc() {
             // SAFETY: `free_async` asks for a stream that exists, and memory that is the stream's to free,
             // once: the caller says so.
             unsafe { result::free_async(pointer, stream.cu_stream()) }
         } else {
-            self.park(Step::FreeDevice, stream.synchronize());
+            // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
+            let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
+            self.park(Step::FreeDevice, ran);
             // SAFETY: `free_sync` asks for memory of `malloc_sync`, once: the caller says so, and the context
             // answers `has_async_alloc` as it did then.
             unsafe { result::free_sync(pointer) }

@@ -1,45 +1,123 @@
 //! Keeps what a copy uses until it is over.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::fmt;
+use core::mem;
+
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
 
 use cudarc::driver::CudaEvent;
 
 use super::driver::Driver;
 use super::error::CudaError;
+use super::lock::{Guard, Lock};
+use super::ring;
 
 /// Owners of memory that the device is using, each with the event that says that it has done with it.
 ///
 /// Dropped, it waits for all of them; an owner whose copy cannot be said to be over is leaked.
 pub(super) struct Keeper {
+    kept: Lock<Vec<Kept>>,
+    /// Held by who looks, so that nobody else finds the list empty meanwhile.
+    looks: Lock<()>,
+    /// Where those wait that may wait for what is kept here.
+    ring: Weak<ring::Shared>,
     driver: Arc<Driver>,
 }
 
+/// An owner, which is leaked unless it is let go of.
+struct Kept {
+    event: Arc<CudaEvent>,
+    owner: mem::ManuallyDrop<Box<dyn Send + Sync>>,
+}
+
+impl Kept {
+    fn let_go(self) {
+        drop(mem::ManuallyDrop::into_inner(self.owner));
+    }
+}
+
 impl Keeper {
-    pub(super) fn new(driver: Arc<Driver>) -> Self {
-        Self { driver }
+    pub(super) const fn new(driver: Arc<Driver>, ring: Weak<ring::Shared>) -> Self {
+        Self {
+            kept: Lock::new(Vec::new()),
+            looks: Lock::new(()),
+            ring,
+            driver,
+        }
     }
 
-    /// Keeps `owner` until `event` has fired.
+    /// Keeps `owner` until `event` has fired, which is recorded by now.
     pub(super) fn keep(&self, event: Arc<CudaEvent>, owner: Box<dyn Send + Sync>) {
-        let _ = (event, owner);
-        todo!()
+        self.kept().push(Kept {
+            event,
+            owner: mem::ManuallyDrop::new(owner),
+        });
+        if let Some(ring) = self.ring.upgrade() {
+            ring.look_again();
+        }
     }
 
     /// Lets go of what the device has done with.
+    ///
+    /// Errors: the first of the driver's; all are looked at nevertheless, and what it is about stays.
     pub(super) fn poll(&self) -> Result<(), CudaError> {
-        todo!()
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        let _alone = self.looks.lock();
+        // No driver is asked, and no owner dropped, under the lock that `keep` needs. It adds at the end, and only who looks takes
+        // out, so that what is at a place stays there.
+        let mut at = 0_usize;
+        loop {
+            let Some(event) = self.kept().get(at).map(|kept| kept.event.clone()) else {
+                return result;
+            };
+            match self.driver.is_complete(&event) {
+                Ok(true) => {
+                    let kept = self.kept().remove(at);
+                    kept.let_go();
+                }
+                Ok(false) => at = at.saturating_add(1),
+                Err(error) => {
+                    at = at.saturating_add(1);
+                    result = result.and(Err(error));
+                }
+            }
+        }
     }
 
     /// How many owners are kept.
     pub(super) fn len(&self) -> usize {
-        todo!()
+        self.kept().len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn kept(&self) -> Guard<'_, Vec<Kept>> {
+        self.kept.lock()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let kept = mem::take(&mut *self.kept());
+        for kept in kept {
+            if self.driver.synchronize(&kept.event).is_ok() {
+                kept.let_go();
+            }
+        }
     }
 }
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("Keeper")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }

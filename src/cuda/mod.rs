@@ -16,25 +16,36 @@
 #![allow(unsafe_code)]
 
 mod adapter;
+mod allocation;
 mod availability;
+mod backoff;
 mod buffer;
+mod device;
 mod download;
 mod driver;
 mod error;
+mod incoming;
 mod keeper;
 mod landing;
 mod library;
+mod lock;
 mod options;
 mod pinned;
 mod region;
 mod ring;
+mod source;
+mod staging;
 mod tensor;
 mod upload;
 
 pub use adapter::Cuda;
 pub use availability::{DeviceInfo, Unavailable, availability};
+pub use download::Download;
 pub use error::{Code, CudaError, Step};
+pub use landing::Landing;
 pub use options::Options;
 pub use pinned::{Pinned, PinnedBytes};
+pub use region::{Loading, PinnedRegion, RegionError, Storing};
 pub use ring::Statistics;
+pub use source::Source;
 pub use tensor::{Tensor, View};

@@ -254,6 +254,14 @@ impl<'frame, 'store, F: AsRef<[u8]>> Message<'frame, 'store, F> {
         TensorView::new(descriptor, self.payloads.get(index)?.as_ref()).ok()
     }
 
+    /// Returns the frame that the tensor at `index` in wire order lies in, or `None` past the last.
+    ///
+    /// It is what the message was decoded from, for those who need the frame itself: its owner, to keep it.
+    #[must_use]
+    pub fn payload(&self, index: usize) -> Option<&'frame F> {
+        self.payloads.get(index)
+    }
+
     /// Returns the plain tensor of this name; names compare unescaped.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<TensorView<'frame>> {

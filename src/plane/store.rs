@@ -23,6 +23,15 @@ pub struct Stored {
 }
 
 impl Stored {
+    /// Tensors that are in their places in `slot`, as `manifest` says.
+    pub(crate) const fn from_parts(slot: Slot, used_len: usize, manifest: Vec<u8>) -> Self {
+        Self {
+            slot,
+            used_len,
+            manifest,
+        }
+    }
+
     /// Returns the slot.
     pub const fn slot(&self) -> &Slot {
         &self.slot
@@ -98,11 +107,7 @@ impl Region {
         let mut manifest = vec![0; plan.encoded_len()];
         plan.encode_into(&mut manifest)
             .map_err(StoreError::Encode)?;
-        Ok(Stored {
-            slot,
-            used_len,
-            manifest,
-        })
+        Ok(Stored::from_parts(slot, used_len, manifest))
     }
 
     /// Finds the tensors in `slot` by the `manifest` that came with them, where they lie.

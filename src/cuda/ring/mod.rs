@@ -7,135 +7,345 @@
 //!    +------ drop -------+   +------- finish ---------+        its event has fired       |
 //!    +------------------------------------------------------------------------------------+
 //! ```
+//!
+//! - **Who takes** gets adjacent slots or none. Nobody in here holds some and waits for more; who does so outside may wait for ever.
+//! - **Who waits** is served in turn. The first in line looks at the events of what is the ring's, less and less often, and is woken
+//!   by what hosts give back.
+//! - **Events fire in any order**, and slots come back in that order.
+//! - **A handle that is forgotten** (`mem::forget`) keeps its slots, and the memory of the ring, for ever.
+//! - **An event that cannot be recorded** leaves its slots in doubt. Each look tries to record it again: on the same stream it fires
+//!   after the copy, as it would have.
+//! - **The last handle** waits for what is the ring's, and frees the memory; it leaks it if the driver does not say that all is over.
+//!
+//! There are two locks. That of the state is never held during a call of the driver, so that a slot is given back without waiting
+//! for one. That of the looks is held by who looks, so that an event of a run that is the ring's is nobody else's meanwhile.
 
-use core::ptr::NonNull;
+mod slots;
+mod state;
+mod statistics;
 
+use core::time::Duration;
+
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use cudarc::driver::CudaStream;
+use std::thread;
 
+use cudarc::driver::{CudaEvent, CudaStream};
+
+use self::slots::Holder;
+use self::state::{Pending, Run, State, Turn};
+use super::allocation::{ALIGNMENT, Allocation};
+use super::backoff::Backoff;
 use super::driver::Driver;
-use super::error::CudaError;
-use crate::transport::Wait;
+use super::error::{CudaError, Step};
+use super::keeper::Keeper;
+use super::lock::{Guard, Lock, Signal};
+use crate::device::ErrorKind;
+use crate::transport::{Deadline, Expired, Wait};
+
+pub(super) use self::slots::{InFlight, Slots};
+pub use self::statistics::Statistics;
 
 /// A bounded number of pinned slots, side by side in one allocation. Clones are handles to the same.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     shared: Arc<Shared>,
+    /// What it keeps may be slots of this ring: who waits for slots looks there too.
+    keeper: Arc<Keeper>,
 }
 
+/// What the handles share; the keeper is not among it, as it may own handles.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
+    state: Lock<State<Arc<CudaStream>>>,
+    /// Something was given back, or to the device, or somebody left the line.
+    changed: Signal,
+    looks: Lock<()>,
+    /// One for each slot; a run uses that of its first.
+    events: Box<[Arc<CudaEvent>]>,
+    /// `None` once it was freed or leaked.
+    memory: Option<Allocation>,
+    slot_bytes: usize,
+    timeout: Option<Duration>,
     driver: Arc<Driver>,
 }
 
 impl Ring {
-    /// Allocates `slots` slots of `slot_bytes`, rounded up to a multiple of 256, and an event for each.
+    /// Allocates `slots` slots of `slot_bytes`, rounded up to a multiple of 256, and an event for each; at least one slot of 256 bytes.
+    ///
+    /// Errors: `OutOfMemory`; the driver's.
     pub(super) fn new(
         driver: Arc<Driver>,
         slots: usize,
         slot_bytes: usize,
-        timeout: Option<core::time::Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Self, CudaError> {
-        let _ = (driver, slots, slot_bytes, timeout);
-        todo!()
+        let slots = slots.max(1);
+        let slot_bytes = slot_bytes.max(1).checked_next_multiple_of(ALIGNMENT);
+        let sizes = slot_bytes.and_then(|bytes| Some((bytes, bytes.checked_mul(slots)?)));
+        let Some((slot_bytes, bytes)) = sizes else {
+            let kind = ErrorKind::OutOfMemory { bytes: usize::MAX };
+            return Err(CudaError::new(kind, Step::AllocatePinned));
+        };
+        // Before the events: of too many slots this says that there is no memory.
+        let memory = Allocation::new(&driver, bytes)?;
+        let events = (0..slots)
+            .map(|_| driver.create_event().map(Arc::new))
+            .collect::<Result<_, _>>()?;
+        let shared = Arc::new(Shared {
+            state: Lock::new(State::new(slots)),
+            changed: Signal::default(),
+            looks: Lock::new(()),
+            events,
+            memory: Some(memory),
+            slot_bytes,
+            timeout,
+            driver: driver.clone(),
+        });
+        let keeper = Arc::new(Keeper::new(driver, Arc::downgrade(&shared)));
+        Ok(Self { shared, keeper })
     }
 
     /// Takes as many adjacent slots as hold `len` bytes, at least one.
     ///
+    /// Their bytes are what was last in them; zeros in those never used.
+    ///
     /// Errors: `RingFull`, `TimedOut` by `wait`; `TooLarge` at once; the driver's, if it says that a copy failed.
     pub(super) fn take(&self, len: usize, wait: Wait) -> Result<Slots, CudaError> {
-        let _ = (len, wait);
-        todo!()
+        let shared = &self.shared;
+        let needed = shared.slots_for(len)?;
+        let mut waiting: Option<Waiting<'_>> = None;
+        let mut backoff = Backoff::default();
+        // The driver is asked only where too few are known to be free, and by the first in line alone.
+        let mut looked = None;
+        loop {
+            if let Some(fault) = shared.driver.fault() {
+                return Err(fault);
+            }
+            let mut state = shared.state();
+            let turn = waiting.as_ref().map(|waiting| waiting.turn);
+            // Those in line come first, where one may wait.
+            let is_next = turn.map_or_else(
+                || wait == Wait::Never || !state.is_awaited(),
+                |turn| state.is_next(turn),
+            );
+            if is_next {
+                if let Some(run) = state.take(needed, len, turn) {
+                    drop(state);
+                    return Ok(Slots::new(shared, run));
+                }
+                let Some(looked) = looked else {
+                    drop(state);
+                    looked = Some(self.poll());
+                    continue;
+                };
+                looked?;
+            }
+            let Some(waiting) = &waiting else {
+                match Deadline::start(wait, shared.timeout) {
+                    Ok((deadline, _)) => {
+                        let turn = state.line_up();
+                        waiting = Some(Waiting {
+                            shared,
+                            turn,
+                            deadline,
+                        });
+                        continue;
+                    }
+                    Err(expired) => {
+                        state.stalled();
+                        return Err(refuse(state, expired, needed));
+                    }
+                }
+            };
+            let left = match waiting.deadline.remaining() {
+                Ok(left) => left,
+                Err(expired) => return Err(refuse(state, expired, needed)),
+            };
+            looked = None;
+            if !is_next || (self.keeper.is_empty() && state.pending(0).is_none()) {
+                // Whoever has slots wakes this.
+                drop(shared.changed.wait(state, left));
+                backoff = Backoff::default();
+                continue;
+            }
+            match backoff.pause() {
+                Duration::ZERO => {
+                    drop(state);
+                    thread::yield_now();
+                }
+                pause => drop(shared.changed.wait(state, pause.min(left))),
+            }
+        }
     }
 
-    /// Takes back the slots whose events have fired.
-    pub(super) fn poll(&self) -> Result<(), CudaError> {
-        todo!()
+    /// Returns what keeps memory while copies use it.
+    pub(super) const fn keeper(&self) -> &Arc<Keeper> {
+        &self.keeper
     }
 
     /// Returns how many bytes a slot has.
     pub(super) fn slot_bytes(&self) -> usize {
-        todo!()
+        self.shared.slot_bytes
     }
 
     pub(super) fn statistics(&self) -> Statistics {
-        todo!()
-    }
-}
-
-/// Adjacent slots that the host reads and writes. Dropped, they are free again.
-#[derive(Debug)]
-pub(super) struct Slots {
-    shared: Arc<Shared>,
-}
-
-impl Slots {
-    /// All bytes of the slots; at a multiple of 256.
-    pub(super) fn bytes(&self) -> &[u8] {
-        todo!()
+        self.shared.state().statistics(self.shared.slot_bytes)
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        todo!()
-    }
-
-    pub(super) fn start(&self) -> NonNull<u8> {
-        todo!()
-    }
-
-    /// Gives them to the device until what is on `stream` by now has run.
+    /// Takes back the slots whose events have fired, and lets go of what is kept for copies that are over.
     ///
-    /// On an error they are the ring's, which does not use them again before it knows that the copy is over.
-    pub(super) fn submit(self, stream: &Arc<CudaStream>) -> Result<InFlight, CudaError> {
-        let _ = stream;
-        todo!()
+    /// Errors: the driver's, if it says that a copy failed.
+    pub(super) fn poll(&self) -> Result<(), CudaError> {
+        // Both, whatever the first one says.
+        let kept = self.keeper.poll();
+        kept.and(self.shared.look())
     }
 }
 
-/// Slots that the device reads or writes. Dropped, they are free again when their event has fired.
-#[derive(Debug)]
-pub(super) struct InFlight {
-    shared: Arc<Shared>,
+/// The error of a call that goes without.
+fn refuse(
+    mut state: Guard<'_, State<Arc<CudaStream>>>,
+    expired: Expired,
+    needed: usize,
+) -> CudaError {
+    state.refused();
+    let free = state.free();
+    let kind = match expired {
+        Expired::TimedOut => ErrorKind::TimedOut,
+        Expired::WouldBlock => ErrorKind::RingFull { needed, free },
+    };
+    CudaError::new(kind, Step::Stage)
 }
 
-impl InFlight {
-    pub(super) fn is_ready(&self) -> Result<bool, CudaError> {
-        todo!()
-    }
+/// A place in the line, left when dropped.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    turn: Turn,
+    deadline: Deadline,
+}
 
-    /// Takes them back for the host, if the event has fired by now; `NotReady`, `TimedOut` by `wait`.
-    pub(super) fn finish(self, wait: Wait) -> Result<Slots, (Self, CudaError)> {
-        let _ = wait;
-        todo!()
-    }
-
-    /// The event that says so, for a stream to wait for.
-    pub(super) fn event(&self) -> &cudarc::driver::CudaEvent {
-        todo!()
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.leave(self.turn);
+        // Somebody else is first now.
+        self.shared.wake(state);
     }
 }
 
-/// What a ring has done so far.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// The slots there are.
-    pub slots: usize,
-    /// The bytes of each.
-    pub slot_bytes: usize,
-    /// The slots in use now, by the host or by the device.
-    pub in_use: usize,
-    /// The most that ever were.
-    pub high_water: usize,
-    /// The slots that are lost: it is not known whether the device still uses them.
-    pub lost: usize,
-    /// How often slots were taken.
-    pub taken: u64,
-    /// The bytes asked for, all times together.
-    pub bytes: u64,
-    /// How often slots were asked for, and too few were free.
-    pub stalls: u64,
-    /// How often a call went without, for want of a slot or of time.
-    pub refused: u64,
+impl Shared {
+    fn state(&self) -> Guard<'_, State<Arc<CudaStream>>> {
+        self.state.lock()
+    }
+
+    /// Wakes those that wait, outside of the lock. All of them: the first in line may be any.
+    fn wake(&self, state: Guard<'_, State<Arc<CudaStream>>>) {
+        let is_awaited = state.is_awaited();
+        drop(state);
+        if is_awaited {
+            self.changed.tell_all();
+        }
+    }
+
+    /// Has those that wait look again, since something that may own slots is the device's now.
+    pub(super) fn look_again(&self) {
+        self.wake(self.state());
+    }
+
+    /// How many slots hold `len` bytes.
+    fn slots_for(&self, len: usize) -> Result<usize, CudaError> {
+        let needed = len.div_ceil(self.slot_bytes).max(1);
+        if needed > self.events.len() {
+            let room = self.slot_bytes.saturating_mul(self.events.len());
+            let kind = ErrorKind::TooLarge { needed: len, room };
+            return Err(CudaError::new(kind, Step::Stage));
+        }
+        Ok(needed)
+    }
+
+    /// The event of `run`. There is one for each slot; `None` is nothing that happens.
+    fn event(&self, run: Run) -> Option<&Arc<CudaEvent>> {
+        self.events.get(run.first)
+    }
+
+    /// Looks at the events of all runs that are the ring's, and takes back those that have fired.
+    ///
+    /// Errors: the first; all are looked at nevertheless.
+    fn look(&self) -> Result<(), CudaError> {
+        let _alone = self.looks.lock();
+        let mut result = Ok(());
+        let mut from = 0;
+        loop {
+            let Some(pending) = self.state().pending(from) else {
+                return result;
+            };
+            let (Pending::Fire(run) | Pending::Record(run, _)) = pending;
+            from = run.first.saturating_add(run.len);
+            let Some(event) = self.event(run) else {
+                continue;
+            };
+            if let Pending::Record(_, stream) = &pending {
+                match self.driver.record(event, stream) {
+                    Ok(()) => {
+                        self.state().recorded(run);
+                    }
+                    Err(error) => {
+                        result = result.and(Err(error));
+                        continue;
+                    }
+                }
+            }
+            match self.driver.is_complete(event) {
+                Ok(true) => {
+                    let mut state = self.state();
+                    state.complete(run);
+                    self.wake(state);
+                }
+                Ok(false) => {}
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+    }
+
+    /// Takes `run` from who holds it.
+    fn let_go(&self, run: Run, holder: Holder) {
+        if holder != Holder::Ring {
+            let mut state = self.state();
+            state.let_go(run);
+            self.wake(state);
+        }
+    }
+
+    /// Waits for all that is the ring's; tells whether it is over.
+    fn wait_for_all(&self) -> bool {
+        let mut from = 0;
+        loop {
+            let Some(pending) = self.state().pending(from) else {
+                return true;
+            };
+            let (Pending::Fire(run) | Pending::Record(run, _)) = pending;
+            let over = match (&pending, self.event(run)) {
+                (Pending::Fire(_), Some(event)) => self.driver.synchronize(event),
+                (Pending::Record(_, stream), _) => self.driver.synchronize_stream(stream),
+                (Pending::Fire(_), None) => return false,
+            };
+            if over.is_err() {
+                return false;
+            }
+            from = run.first.saturating_add(run.len);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // No handle is left: what is not free is the ring's.
+        if !self.wait_for_all()
+            && let Some(memory) = self.memory.take()
+        {
+            memory.leak();
+        }
+    }
 }

@@ -221,7 +221,9 @@ impl Region {
 
     /// Returns where `slot` starts: a pointer that is valid for reads and writes of `slot.len()`
     /// bytes in one allocation, for as long as the region lives.
-    fn start_of(&self, slot: &Slot) -> Result<NonNull<u8>, ErrorKind> {
+    ///
+    /// Who holds the slot may use them as [`bytes_mut`](Self::bytes_mut) does, for as long as it is not opened.
+    pub(crate) fn start_of(&self, slot: &Slot) -> Result<NonNull<u8>, ErrorKind> {
         if !self.pool().owns(slot) {
             return Err(ErrorKind::ForeignSlot);
         }
@@ -231,7 +233,7 @@ impl Region {
     /// Returns a pointer to the byte at `offset`, which is one of the pool's, or to the end.
     ///
     /// It is valid for reads and writes of all bytes of the pool from there on.
-    fn at(&self, offset: usize) -> Result<NonNull<u8>, ErrorKind> {
+    pub(crate) fn at(&self, offset: usize) -> Result<NonNull<u8>, ErrorKind> {
         let memory = &self.body.memory;
         let kind = memory.kind();
         if !kind.is_host() {

@@ -1,1 +1,0 @@
-//! Slots of a data plane, pinned: loaded and stored by manifest.
