@@ -1,10 +1,12 @@
 //! Whether there is a driver and a device, and why not.
 
+use core::ffi::c_int;
 use core::fmt;
 
 use alloc::boxed::Box;
 
 use super::error::Code;
+use super::library::Driver;
 
 /// A device that is there, and its driver.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,8 +28,8 @@ pub struct DeviceInfo {
 
 /// Tells whether the device `ordinal` can be used.
 ///
-/// It looks for the library, for each function that the adapter calls, for a driver that is new
-/// enough, and for the device. It can be called any time, by any thread, and again; it makes no context.
+/// It looks for the library, for a driver that is new enough (CUDA 11.4), for each function that the adapter
+/// calls, and for the device. It can be called any time, by any thread, and again; it makes no context.
 ///
 /// # Errors
 ///
@@ -44,8 +46,29 @@ pub struct DeviceInfo {
 /// }
 /// ```
 pub fn availability(ordinal: usize) -> Result<DeviceInfo, Unavailable> {
-    let _ = ordinal;
-    todo!()
+    let driver = Driver::load()?;
+    driver.init().map_err(|error| match error {
+        // So it says where there is none, or where the environment hides all.
+        Unavailable::Driver { code, .. } if code.is_no_device() => {
+            Unavailable::NoSuchDevice { ordinal, count: 0 }
+        }
+        error => error,
+    })?;
+    let device_count = driver.device_count()?;
+    let number = c_int::try_from(ordinal).ok();
+    let Some(number) = number.filter(|_| ordinal < device_count) else {
+        let count = device_count;
+        return Err(Unavailable::NoSuchDevice { ordinal, count });
+    };
+    let device = driver.device(number)?;
+    Ok(DeviceInfo {
+        ordinal,
+        device_count,
+        name: driver.name(device)?.into_boxed_str(),
+        memory_bytes: driver.memory(device)?,
+        driver_version: driver.version()?,
+        has_stream_ordered_allocation: driver.has_memory_pools(device)?,
+    })
 }
 
 /// Why there is no device.
@@ -84,8 +107,24 @@ pub enum Unavailable {
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let _ = f;
-        todo!()
+        match *self {
+            Self::Driver { call, code } => write!(f, "{call} failed: {code}"),
+            Self::MissingFunction { name } => {
+                write!(f, "the library of the driver has no function {name}")
+            }
+            Self::NoLibrary => f.write_str("no library of a CUDA driver found"),
+            Self::NoSuchDevice { ordinal, count } => {
+                write!(f, "no device {ordinal}: there are {count}")
+            }
+            Self::OldDriver { version, required } => write!(
+                f,
+                "the driver knows CUDA {}.{}, and {}.{} is needed",
+                version / 1000,
+                version % 1000 / 10,
+                required / 1000,
+                required % 1000 / 10
+            ),
+        }
     }
 }
 

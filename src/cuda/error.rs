@@ -231,6 +231,10 @@ impl Code {
         )
     }
 
+    pub(super) const fn is_no_device(self) -> bool {
+        matches!(self.0, CUresult::CUDA_ERROR_NO_DEVICE)
+    }
+
     pub(super) const fn is_out_of_memory(self) -> bool {
         matches!(self.0, CUresult::CUDA_ERROR_OUT_OF_MEMORY)
     }
