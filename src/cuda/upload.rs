@@ -5,7 +5,6 @@ use core::mem;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ptr::NonNull;
 
 use cudarc::driver::{CudaEvent, CudaStream, DevicePtrMut};
 
@@ -162,7 +161,7 @@ impl Cuda {
             };
             incoming.look_at(index, 0, bytes);
             let (driver, to_device) = (&shared.driver, &shared.to_device);
-            let (source, len) = (NonNull::from(bytes).cast(), bytes.len());
+            let (source, len) = (frame.start(), bytes.len());
             // SAFETY: `copy_to_device` asks two things until the copy has run.
             // - The source is pinned and nobody writes to it or frees it: that is what `PinnedBytes` are while any
             //   are left, and `frames` are kept until an event behind the copy, below.

@@ -40,7 +40,7 @@ mod tensors;
 pub use downloaded::Downloaded;
 pub use error::{DeviceError, ErrorKind};
 pub use info::TensorInfo;
-pub(crate) use plan::{ALIGN, Group, Place, Plan};
+pub(crate) use plan::{ALIGN, Place, Plan};
 pub use tensors::Tensors;
 
 use crate::message::{Message, Metadata};

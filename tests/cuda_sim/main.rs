@@ -3,6 +3,8 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod given;
 mod honesty;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod upload;

@@ -1,0 +1,646 @@
+//! Tensors and messages to the device: what arrives, what it costs, and what is refused.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaSlice, DevicePtr as _, DeviceSlice as _};
+use tensorwire::cuda::{Cuda, CudaError, Step, Tensor};
+use tensorwire::device::{Device as _, DeviceError as _, DeviceTensor as _, ErrorKind, Tensors};
+use tensorwire::error::CastError;
+use tensorwire::message::Decoder;
+use tensorwire::tensor::{
+    Element, Float8E4M3Fn, Float8E4M3Fnuz, Float8E5M2, Float8E5M2Fnuz, Float8E8M0Fnu, bf16, f16,
+};
+use tensorwire::transport::Wait;
+use tensorwire::{DType, TensorView};
+
+use crate::given::{
+    Given, SLOT_BYTES, SLOTS, calls, device_bytes, frames, open, open_with, options, read, read_at,
+};
+use crate::simulated::{self, Streams};
+
+/// Uploads a message and returns its tensors.
+fn upload_message(
+    cuda: &Cuda,
+    given: &[Given],
+    stream: &Arc<cudarc::driver::CudaStream>,
+) -> Tensors<Tensor> {
+    let frames = frames(given);
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&frames).unwrap();
+    cuda.upload_message(&message, stream, Wait::Forever)
+        .unwrap()
+}
+
+/// Copies to the device and allocations there so far.
+fn copies_and_allocations() -> (u64, u64) {
+    (calls("cuMemcpyHtoDAsync_v2"), calls("cuMemAllocAsync"))
+}
+
+/// What `action` returns, if it copies to the device and allocates there so often.
+#[track_caller]
+fn costs<T>(copies: u64, allocations: u64, action: impl FnOnce() -> T) -> T {
+    let before = copies_and_allocations();
+    let result = action();
+    let after = copies_and_allocations();
+    if simulated::scripted() {
+        let made = (after.0 - before.0, after.1 - before.1);
+        assert_eq!(made, (copies, allocations), "copies and allocations");
+    }
+    result
+}
+
+#[test]
+fn a_tensor_arrives_with_its_name_and_shape() {
+    simulated::test("upload::a_tensor_arrives_with_its_name_and_shape", || {
+        let (cuda, stream) = open();
+        let given = Given::new("latents", DType::Float32, &[2, 3]);
+        let view = given.view().with_list_index(7);
+        let tensor = cuda.upload(&view, &stream, Wait::Never).unwrap();
+        given.assert_is(&tensor);
+        assert_eq!(tensor.info().list_index(), Some(7));
+        assert_eq!(tensor.view::<f32>().unwrap().len(), 6);
+        assert_eq!(tensor.bytes().len(), 24);
+        assert!(tensor.stream() == &stream);
+        assert_eq!(tensor.is_ready(), Ok(true));
+        assert_eq!(tensor.wait(Wait::Never), Ok(()));
+        let (expected, actual) = (DType::Float64, DType::Float32);
+        let error = CastError::WrongDType { expected, actual };
+        assert_eq!(tensor.view::<f64>().err(), Some(error));
+    });
+}
+
+#[test]
+fn tensors_of_every_dtype_are_seen_as_its_type() {
+    fn check<T: Element>(tensors: &Tensors<Tensor>) -> DType {
+        let of_type = |tensor: &&Tensor| tensor.info().dtype() == T::DTYPE;
+        let tensor = tensors.iter().find(of_type).unwrap();
+        assert_eq!(tensor.view::<T>().unwrap().len(), 15, "{}", T::DTYPE);
+        for other in tensors.iter().filter(|tensor| !of_type(tensor)) {
+            assert!(other.view::<T>().is_err());
+        }
+        T::DTYPE
+    }
+    simulated::test(
+        "upload::tensors_of_every_dtype_are_seen_as_its_type",
+        || {
+            let (cuda, stream) = open();
+            let given = DType::ALL.iter();
+            let given: Vec<_> = given
+                .map(|&dtype| Given::new(dtype.name(), dtype, &[3, 5]))
+                .collect();
+            let tensors = upload_message(&cuda, &given, &stream);
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            let checked = [
+                check::<bf16>(&tensors),
+                check::<f16>(&tensors),
+                check::<f32>(&tensors),
+                check::<f64>(&tensors),
+                check::<i8>(&tensors),
+                check::<i16>(&tensors),
+                check::<i32>(&tensors),
+                check::<i64>(&tensors),
+                check::<u8>(&tensors),
+                check::<u16>(&tensors),
+                check::<u32>(&tensors),
+                check::<u64>(&tensors),
+                check::<bool>(&tensors),
+                check::<[f32; 2]>(&tensors),
+                check::<[f64; 2]>(&tensors),
+                check::<Float8E4M3Fn>(&tensors),
+                check::<Float8E4M3Fnuz>(&tensors),
+                check::<Float8E5M2>(&tensors),
+                check::<Float8E5M2Fnuz>(&tensors),
+                check::<Float8E8M0Fnu>(&tensors),
+            ];
+            assert!(DType::ALL.iter().all(|dtype| checked.contains(dtype)));
+        },
+    );
+}
+
+#[test]
+fn bytes_that_are_no_bools_arrive_and_are_not_seen_as_bools() {
+    simulated::test(
+        "upload::bytes_that_are_no_bools_arrive_and_are_not_seen_as_bools",
+        || {
+            let (cuda, stream) = open();
+            // In the first byte, in the second slot, in the last byte; of two the first is told.
+            let len = 2 * SLOT_BYTES + 10;
+            for (bad, index) in [
+                (&[(0, 2)][..], 0),
+                (
+                    &[(SLOT_BYTES + 3, 255), (SLOT_BYTES + 4, 2)],
+                    SLOT_BYTES + 3,
+                ),
+                (&[(len - 1, 128)], len - 1),
+            ] {
+                let mut given = Given::new("mask", DType::Bool, &[len]);
+                for &(at, byte) in bad {
+                    given.bytes[at] = byte;
+                }
+                let byte = given.bytes[index];
+                let error = CastError::InvalidBool { index, byte };
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                assert_eq!(tensor.view::<bool>().err(), Some(error));
+                given.assert_is(&tensor);
+                assert_eq!(tensor.bytes().len(), len);
+
+                let both = [Given::new("good", DType::Bool, &[9]), given];
+                let tensors = upload_message(&cuda, &both, &stream);
+                assert_eq!(tensors.get(0).unwrap().view::<bool>().unwrap().len(), 9);
+                assert_eq!(tensors.get(1).unwrap().view::<bool>().err(), Some(error));
+            }
+            // 2 is a good byte of any other dtype.
+            let mut given = Given::of_len("bytes", 3);
+            given.bytes = vec![2, 3, 4];
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            assert!(tensor.view::<u8>().is_ok());
+        },
+    );
+}
+
+#[test]
+fn a_scalar_has_one_element_and_a_zero_in_the_shape_costs_nothing() {
+    simulated::test(
+        "upload::a_scalar_has_one_element_and_a_zero_in_the_shape_costs_nothing",
+        || {
+            let (cuda, stream) = open();
+            let scalar = Given::new("scale", DType::Float64, &[]);
+            let tensor = cuda.upload(&scalar.view(), &stream, Wait::Never).unwrap();
+            scalar.assert_is(&tensor);
+            assert_eq!(tensor.view::<f64>().unwrap().len(), 1);
+
+            let empty = Given::new("none", DType::Float32, &[4, 0, 2]);
+            let before = calls("*");
+            let tensor = cuda.upload(&empty.view(), &stream, Wait::Never).unwrap();
+            assert_eq!(tensor.device_pointer(), 0);
+            assert_eq!(tensor.is_ready(), Ok(true));
+            assert_eq!(tensor.wait_on(&stream), Ok(()));
+            assert_eq!(tensor.wait(Wait::Never), Ok(()));
+            let view = tensor.view::<f32>().unwrap();
+            assert_eq!((view.len(), view.device_ptr(&stream).0), (0, 0));
+            let tensor = tensor.into_raw().unwrap_err();
+            assert_eq!(tensor.info().shape(), [4, 0, 2]);
+            drop(tensor);
+            let none = upload_message(&cuda, &[], &stream);
+            assert!(none.is_empty());
+            let empties = upload_message(&cuda, &[empty.clone(), empty.clone()], &stream);
+            assert_eq!(empties.len(), 2);
+            drop(empties);
+            assert_eq!(calls("*"), before);
+
+            let given = [empty.clone(), scalar, empty];
+            let tensors = upload_message(&cuda, &given, &stream);
+            assert_eq!(tensors.len(), 3);
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+        },
+    );
+}
+
+#[test]
+fn the_source_is_free_as_soon_as_the_call_is_back() {
+    simulated::test(
+        "upload::the_source_is_free_as_soon_as_the_call_is_back",
+        || {
+            if !simulated::needs_script("upload::the_source_is_free_as_soon_as_the_call_is_back") {
+                return;
+            }
+            let (cuda, stream) = open();
+            simulated::stall(Streams::All);
+            let given = Given::of_len("latents", SLOT_BYTES + 1);
+            let mut frame = given.bytes.clone();
+            let view = TensorView::from_bytes("latents", DType::UInt8, &[SLOT_BYTES + 1], &frame);
+            let first = cuda.upload(&view.unwrap(), &stream, Wait::Never).unwrap();
+            assert_eq!(first.is_ready(), Ok(false));
+            // Changed, and received into again.
+            frame.fill(0xee);
+            let view = TensorView::from_bytes("latents", DType::UInt8, &[7], &frame[..7]);
+            let second = cuda.upload(&view.unwrap(), &stream, Wait::Never).unwrap();
+            frame.fill(0x11);
+            drop(frame);
+            let error = first.wait(Wait::Never).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.step()),
+                (ErrorKind::NotReady, Step::WaitEvent)
+            );
+            let error = first
+                .wait(Wait::UpTo(Duration::from_millis(5)))
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut);
+            simulated::release(Streams::All);
+            second.wait(Wait::Forever).unwrap();
+            assert_eq!(first.is_ready(), Ok(true));
+            given.assert_is(&first);
+            assert_eq!(read(&second), [0xee; 7]);
+        },
+    );
+}
+
+#[test]
+fn tensors_of_any_size_go_through_the_ring_in_chunks() {
+    simulated::test(
+        "upload::tensors_of_any_size_go_through_the_ring_in_chunks",
+        || {
+            let (cuda, stream) = open();
+            let ring = SLOTS * SLOT_BYTES;
+            for len in [
+                1,
+                255,
+                256,
+                257,
+                SLOT_BYTES - 1,
+                SLOT_BYTES,
+                SLOT_BYTES + 1,
+                2 * SLOT_BYTES,
+                ring - 1,
+                ring,
+                ring + 1,
+                10 * ring + 77,
+            ] {
+                let given = Given::of_len("latents", len);
+                let chunks = len.div_ceil(SLOT_BYTES) as u64;
+                let upload = || cuda.upload(&given.view(), &stream, Wait::Forever);
+                let tensor = costs(chunks, 1, upload).unwrap();
+                given.assert_is(&tensor);
+            }
+            let statistics = cuda.statistics();
+            assert!(statistics.high_water <= SLOTS);
+            cuda.poll().unwrap();
+            assert_eq!(cuda.statistics().in_use, 0);
+        },
+    );
+}
+
+#[test]
+fn small_tensors_share_one_copy_and_one_allocation() {
+    simulated::test(
+        "upload::small_tensors_share_one_copy_and_one_allocation",
+        || {
+            let (cuda, stream) = open_with(options().with_ring(3, 64 << 10));
+            let mut given: Vec<_> = (0..50)
+                .map(|index| Given::of_len(&format!("small {index}"), 20 * index + 1))
+                .collect();
+            let tensors = costs(1, 1, || upload_message(&cuda, &given, &stream));
+            assert_eq!(cuda.statistics().taken, 1);
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            // Memory that is shared stays until the last of them is gone.
+            let bytes = device_bytes();
+            let mut tensors = tensors.into_vec();
+            let last = tensors.pop().unwrap();
+            drop(tensors);
+            assert_eq!(device_bytes(), bytes);
+            given[49].assert_is(&last);
+            let last = last.into_raw().unwrap_err();
+            drop(last);
+            stream.synchronize().unwrap();
+            assert_eq!(device_bytes(), 0);
+
+            // Large ones between them have memory, and copies, of their own.
+            for (index, at) in [0, 13, 52].into_iter().enumerate() {
+                given.insert(at, Given::of_len(&format!("large {index}"), 1025));
+            }
+            let tensors = costs(4, 4, || upload_message(&cuda, &given, &stream));
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            drop(tensors);
+
+            // More of them than fit in a slot.
+            let (cuda, _) = open();
+            let tensors = costs(11, 4, || upload_message(&cuda, &given, &stream));
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+
+            // None are shared if nobody wants it.
+            let (cuda, _) = open_with(options().with_batch_bytes(0));
+            let given = [Given::of_len("a", 1), Given::of_len("b", 2)];
+            let tensors = costs(2, 2, || upload_message(&cuda, &given, &stream));
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_full_ring_is_told_and_nothing_is_left_behind() {
+    simulated::test(
+        "upload::a_full_ring_is_told_and_nothing_is_left_behind",
+        || {
+            if !simulated::needs_script("upload::a_full_ring_is_told_and_nothing_is_left_behind") {
+                return;
+            }
+            let (cuda, stream) = open();
+            let full = Given::of_len("full", SLOTS * SLOT_BYTES);
+            let small = Given::of_len("small", 5);
+            simulated::stall(Streams::All);
+            let first = cuda.upload(&full.view(), &stream, Wait::Never).unwrap();
+            let (bytes, calls) = (device_bytes(), copies_and_allocations());
+            assert_eq!(cuda.statistics().in_use, SLOTS);
+
+            let error = cuda
+                .upload(&small.view(), &stream, Wait::Never)
+                .unwrap_err();
+            let (needed, free) = (1, 0);
+            assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
+            assert_eq!((error.step(), error.tensor()), (Step::Stage, Some(0)));
+            assert!(error.kind().is_wait());
+            let short = Wait::UpTo(Duration::from_millis(5));
+            let error = cuda.upload(&small.view(), &stream, short).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut);
+            // The device was not asked for anything.
+            assert_eq!(device_bytes(), bytes);
+            assert_eq!(copies_and_allocations(), calls);
+            assert_eq!(cuda.statistics().refused, 2);
+
+            // Of a message the error says which tensor there was no room for.
+            let wanted = [
+                Given::new("none", DType::Float32, &[0]),
+                Given::of_len("small", 5),
+            ];
+            let frames = frames(&wanted);
+            let mut decoder = Decoder::new();
+            let message = decoder.decode(&frames).unwrap();
+            let error = cuda
+                .upload_message(&message, &stream, Wait::Never)
+                .unwrap_err();
+            assert_eq!(error.tensor(), Some(1));
+            simulated::release(Streams::All);
+            let second = cuda.upload(&small.view(), &stream, Wait::Forever).unwrap();
+            full.assert_is(&first);
+            small.assert_is(&second);
+            drop((first, second));
+
+            // A tensor that does not fit in the ring is stopped half way: what it had is given back.
+            simulated::stall(Streams::All);
+            let large = Given::of_len("large", SLOTS * SLOT_BYTES + 1);
+            let error = cuda
+                .upload(&large.view(), &stream, Wait::Never)
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
+            simulated::release(Streams::All);
+            simulated::settle();
+            cuda.poll().unwrap();
+            assert_eq!((device_bytes(), cuda.statistics().in_use), (0, 0));
+            let tensor = cuda.upload(&large.view(), &stream, Wait::Forever).unwrap();
+            large.assert_is(&tensor);
+        },
+    );
+}
+
+#[test]
+fn a_configured_timeout_is_for_the_whole_call() {
+    simulated::test("upload::a_configured_timeout_is_for_the_whole_call", || {
+        if !simulated::needs_script("upload::a_configured_timeout_is_for_the_whole_call") {
+            return;
+        }
+        let timeout = Duration::from_millis(20);
+        let (cuda, stream) = open_with(options().with_timeout(timeout));
+        let large = Given::of_len("large", SLOTS * SLOT_BYTES + 1);
+        simulated::stall(Streams::All);
+        let error = cuda
+            .upload(&large.view(), &stream, Wait::Configured)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        simulated::release(Streams::All);
+        let tensor = cuda.upload(&large.view(), &stream, Wait::Forever).unwrap();
+        large.assert_is(&tensor);
+    });
+}
+
+#[test]
+fn tensors_that_no_memory_holds_are_refused() {
+    simulated::test("upload::tensors_that_no_memory_holds_are_refused", || {
+        if !simulated::needs_script("upload::tensors_that_no_memory_holds_are_refused") {
+            return;
+        }
+        let (cuda, stream) = open();
+        simulated::fail("cuMemAllocAsync", 1, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        let given = [
+            Given::of_len("small", 1),
+            Given::of_len("first", 2000),
+            Given::of_len("second", 2001),
+        ];
+        let frames = frames(&given);
+        let mut decoder = Decoder::new();
+        let message = decoder.decode(&frames).unwrap();
+        let error = cuda
+            .upload_message(&message, &stream, Wait::Forever)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory { bytes: 2000 });
+        assert_eq!(
+            (error.step(), error.tensor()),
+            (Step::AllocateDevice, Some(1))
+        );
+        let text = "tensor 1: allocating device memory: no memory for 2000 bytes (CUDA_ERROR_OUT_OF_MEMORY)";
+        assert_eq!(error.to_string(), text);
+        simulated::settle();
+        assert_eq!(device_bytes(), 0);
+        assert_eq!(cuda.statistics().in_use, 0);
+        assert_eq!(upload_message(&cuda, &given, &stream).len(), 3);
+    });
+}
+
+#[test]
+fn other_streams_wait_for_the_upload_and_the_memory_waits_for_them() {
+    simulated::test(
+        "upload::other_streams_wait_for_the_upload_and_the_memory_waits_for_them",
+        || {
+            let (cuda, stream) = open();
+            let others: Vec<_> = (0..3)
+                .map(|_| cuda.context().new_stream().unwrap())
+                .collect();
+            let given = Given::new("latents", DType::Float32, &[3000]);
+            let mut copies: Vec<CudaSlice<f32>> = Vec::new();
+            for other in others.iter().chain([&stream]) {
+                copies.push(other.alloc_zeros(3000).unwrap());
+            }
+            for _ in 0..3 {
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                let view = tensor.view::<f32>().unwrap();
+                // Twice on each: the second time its event is there.
+                for _ in 0..2 {
+                    for (other, copy) in others.iter().chain([&stream]).zip(&mut copies) {
+                        other.memcpy_dtod(&view, copy).unwrap();
+                    }
+                }
+                // Freed at once, though nothing may have run yet.
+                drop(tensor);
+            }
+            for (other, copy) in others.iter().chain([&stream]).zip(&copies) {
+                let (address, _read) = copy.device_ptr(other);
+                assert!(read_at(other, address, 12_000) == given.bytes);
+            }
+            // A stream that is told to wait without a view.
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            tensor.wait_on(&others[0]).unwrap();
+            assert!(read_at(&others[0], tensor.device_pointer(), 12_000) == given.bytes);
+        },
+    );
+}
+
+#[test]
+fn the_default_stream_is_a_stream_like_others() {
+    simulated::test("upload::the_default_stream_is_a_stream_like_others", || {
+        let (cuda, _) = open();
+        let stream = cuda.context().default_stream();
+        let given = Given::of_len("latents", 3 * SLOT_BYTES);
+        let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+        given.assert_is(&tensor);
+    });
+}
+
+#[test]
+fn without_cudarcs_event_tracking_the_own_stream_is_in_order() {
+    simulated::test(
+        "upload::without_cudarcs_event_tracking_the_own_stream_is_in_order",
+        || {
+            let (cuda, stream) = open();
+            // SAFETY: `disable_event_tracking` asks to order uses on several streams by other means: below, one is used.
+            unsafe { cuda.context().disable_event_tracking() };
+            for len in [1, 5 * SLOT_BYTES] {
+                let given = Given::of_len("latents", len);
+                let mut copy: CudaSlice<u8> = stream.alloc_zeros(len).unwrap();
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                stream.memcpy_dtod(&tensor.bytes(), &mut copy).unwrap();
+                drop(tensor);
+                let (address, _read) = copy.device_ptr(&stream);
+                assert!(read_at(&stream, address, len) == given.bytes);
+            }
+            // Another stream still waits for the upload; that it is over before the memory is freed is the test's to see to.
+            let other = cuda.context().new_stream().unwrap();
+            let given = Given::of_len("latents", 3000);
+            let mut copy: CudaSlice<u8> = other.alloc_zeros(3000).unwrap();
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            other.memcpy_dtod(&tensor.bytes(), &mut copy).unwrap();
+            stream.join(&other).unwrap();
+            drop(tensor);
+            let (address, _read) = copy.device_ptr(&other);
+            assert!(read_at(&other, address, 3000) == given.bytes);
+        },
+    );
+}
+
+#[test]
+fn streams_that_tensors_cannot_belong_to_are_refused() {
+    simulated::test_with(
+        "upload::streams_that_tensors_cannot_belong_to_are_refused",
+        &[("SIMCUDA_DEVICES", "2")],
+        || {
+            if !simulated::needs_script("upload::streams_that_tensors_cannot_belong_to_are_refused")
+            {
+                return;
+            }
+            let (cuda, stream) = open();
+            let other = Cuda::open(1, options()).unwrap();
+            let abroad = other.context().new_stream().unwrap();
+            let each_threads = cuda.context().per_thread_stream();
+            let given = Given::of_len("latents", 100);
+            let before = copies_and_allocations();
+            for (stream, name) in [
+                (abroad, "CUDA_ERROR_INVALID_CONTEXT"),
+                (each_threads, "CUDA_ERROR_NOT_SUPPORTED"),
+            ] {
+                let refused = cuda
+                    .upload(&given.view(), &stream, Wait::Never)
+                    .unwrap_err();
+                assert_eq!(refused.code().unwrap().to_string(), name);
+                assert_eq!(refused.kind(), ErrorKind::Backend);
+            }
+            assert_eq!(copies_and_allocations(), before);
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Never).unwrap();
+            given.assert_is(&tensor);
+        },
+    );
+}
+
+#[test]
+fn devices_without_memory_pools_do_as_well() {
+    simulated::test_with(
+        "upload::devices_without_memory_pools_do_as_well",
+        &[("SIMCUDA_POOLS", "0")],
+        || {
+            if !simulated::needs_script("upload::devices_without_memory_pools_do_as_well") {
+                return;
+            }
+            let (cuda, stream) = open();
+            let given: Vec<_> = [5, 2000, 0, 9000, 7]
+                .into_iter()
+                .enumerate()
+                .map(|(index, len)| Given::of_len(&index.to_string(), len))
+                .collect();
+            let tensors = upload_message(&cuda, &given, &stream);
+            assert_eq!(calls("cuMemAlloc_v2"), 3);
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            drop(tensors);
+            assert_eq!(device_bytes(), 0);
+            let tensor = cuda
+                .upload(&given[3].view(), &stream, Wait::Forever)
+                .unwrap();
+            let other = cuda.context().new_stream().unwrap();
+            let mut copy: CudaSlice<u8> = other.alloc_zeros(9000).unwrap();
+            other.memcpy_dtod(&tensor.bytes(), &mut copy).unwrap();
+            drop(tensor);
+            let (address, _read) = copy.device_ptr(&other);
+            assert!(read_at(&other, address, 9000) == given[3].bytes);
+        },
+    );
+}
+
+#[test]
+fn memory_can_be_given_to_another_owner() {
+    simulated::test("upload::memory_can_be_given_to_another_owner", || {
+        let (cuda, stream) = open();
+        let other = cuda.context().new_stream().unwrap();
+        let given = Given::new("latents", DType::Float32, &[700]);
+        let tensor = cuda.upload(&given.view(), &stream, Wait::Never).unwrap();
+        let mut copy: CudaSlice<f32> = other.alloc_zeros(700).unwrap();
+        other
+            .memcpy_dtod(&tensor.view::<f32>().unwrap(), &mut copy)
+            .unwrap();
+        let (address, len, owner) = tensor.into_raw().unwrap();
+        assert_eq!((len, &owner), (2800, &stream));
+        // SAFETY: `upgrade_device_ptr` asks for memory of the stream's context that holds so many elements, and is nobody
+        // else's to free: `into_raw` gave it away.
+        let slice = unsafe { owner.upgrade_device_ptr::<f32>(address, 700) };
+        assert!(read_at(&stream, address, 2800) == given.bytes);
+        drop(slice);
+    });
+}
+
+#[test]
+fn any_thread_may_upload() {
+    simulated::test("upload::any_thread_may_upload", || {
+        let (cuda, stream) = open();
+        thread::scope(|scope| {
+            for number in 0..4_usize {
+                let (cuda, stream) = (cuda.clone(), stream.clone());
+                scope.spawn(move || {
+                    for round in 0..20 {
+                        let given = Given::of_len("latents", 1 + 977 * number * round);
+                        let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                        given.assert_is(&tensor);
+                    }
+                });
+            }
+        });
+        cuda.poll().unwrap();
+        assert_eq!(cuda.statistics().in_use, 0);
+    });
+}
+
+#[test]
+fn errors_are_small_and_say_so() {
+    assert!(size_of::<CudaError>() <= 64);
+}
