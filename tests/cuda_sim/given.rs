@@ -9,6 +9,8 @@ use tensorwire::message::{NO_SCALARS, encode_to_vec};
 use tensorwire::tensor::Descriptor;
 use tensorwire::{DType, TensorView};
 
+use crate::simulated;
+
 /// A small ring: most tensors do not fit in a slot, and large ones not in the ring.
 pub(crate) const SLOTS: usize = 3;
 pub(crate) const SLOT_BYTES: usize = 4096;
@@ -105,6 +107,22 @@ pub(crate) fn read_at(stream: &CudaStream, address: u64, len: usize) -> Vec<u8> 
         unsafe { result::memcpy_dtoh_sync(&mut bytes, address) }.unwrap();
     }
     bytes
+}
+
+/// How many calls of this name the simulated driver has seen; a real one is not asked.
+pub(crate) fn calls(name: &str) -> u64 {
+    match simulated::scripted() {
+        true => simulated::calls(name),
+        false => 0,
+    }
+}
+
+/// How many bytes of the simulated device are allocated; a real one is not asked.
+pub(crate) fn device_bytes() -> usize {
+    match simulated::scripted() {
+        true => simulated::device_bytes(),
+        false => 0,
+    }
 }
 
 /// Bytes that look like chance, the same ones for the same seed.

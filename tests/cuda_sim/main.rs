@@ -3,6 +3,9 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod given;
 mod honesty;
+mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod upload;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr as _, DeviceSlice as _};
 use tensorwire::cuda::{Cuda, CudaError, Step, Tensor};
 use tensorwire::device::{Device as _, DeviceError as _, DeviceTensor as _, ErrorKind, Tensors};
@@ -15,31 +16,40 @@ use tensorwire::tensor::{
 use tensorwire::transport::Wait;
 use tensorwire::{DType, TensorView};
 
-use crate::given::{Given, SLOT_BYTES, SLOTS, frames, open, open_with, options, read, read_at};
-use crate::simulated;
+use crate::given::{
+    Given, SLOT_BYTES, SLOTS, calls, device_bytes, frames, open, open_with, options, read, read_at,
+};
+use crate::simulated::{self, Streams};
 
 /// Uploads a message and returns its tensors.
-fn upload_message(cuda: &Cuda, given: &[Given], stream: &Arc<cudarc::driver::CudaStream>) -> Tensors<Tensor> {
+fn upload_message(
+    cuda: &Cuda,
+    given: &[Given],
+    stream: &Arc<cudarc::driver::CudaStream>,
+) -> Tensors<Tensor> {
     let frames = frames(given);
     let mut decoder = Decoder::new();
     let message = decoder.decode(&frames).unwrap();
-    cuda.upload_message(&message, stream, Wait::Forever).unwrap()
+    cuda.upload_message(&message, stream, Wait::Forever)
+        .unwrap()
 }
 
 /// Copies to the device and allocations there so far.
 fn copies_and_allocations() -> (u64, u64) {
-    (
-        simulated::calls("cuMemcpyHtoDAsync_v2"),
-        simulated::calls("cuMemAllocAsync"),
-    )
+    (calls("cuMemcpyHtoDAsync_v2"), calls("cuMemAllocAsync"))
 }
 
-/// Copies to the device and allocations there that `action` makes.
-fn counted<T>(action: impl FnOnce() -> T) -> (u64, u64, T) {
+/// What `action` returns, if it copies to the device and allocates there so often.
+#[track_caller]
+fn costs<T>(copies: u64, allocations: u64, action: impl FnOnce() -> T) -> T {
     let before = copies_and_allocations();
     let result = action();
     let after = copies_and_allocations();
-    (after.0 - before.0, after.1 - before.1, result)
+    if simulated::scripted() {
+        let made = (after.0 - before.0, after.1 - before.1);
+        assert_eq!(made, (copies, allocations), "copies and allocations");
+    }
+    result
 }
 
 #[test]
@@ -73,40 +83,43 @@ fn tensors_of_every_dtype_are_seen_as_its_type() {
         }
         T::DTYPE
     }
-    simulated::test("upload::tensors_of_every_dtype_are_seen_as_its_type", || {
-        let (cuda, stream) = open();
-        let given = DType::ALL.iter();
-        let given: Vec<_> = given
-            .map(|&dtype| Given::new(dtype.name(), dtype, &[3, 5]))
-            .collect();
-        let tensors = upload_message(&cuda, &given, &stream);
-        for (given, tensor) in given.iter().zip(tensors.iter()) {
-            given.assert_is(tensor);
-        }
-        let checked = [
-            check::<bf16>(&tensors),
-            check::<f16>(&tensors),
-            check::<f32>(&tensors),
-            check::<f64>(&tensors),
-            check::<i8>(&tensors),
-            check::<i16>(&tensors),
-            check::<i32>(&tensors),
-            check::<i64>(&tensors),
-            check::<u8>(&tensors),
-            check::<u16>(&tensors),
-            check::<u32>(&tensors),
-            check::<u64>(&tensors),
-            check::<bool>(&tensors),
-            check::<[f32; 2]>(&tensors),
-            check::<[f64; 2]>(&tensors),
-            check::<Float8E4M3Fn>(&tensors),
-            check::<Float8E4M3Fnuz>(&tensors),
-            check::<Float8E5M2>(&tensors),
-            check::<Float8E5M2Fnuz>(&tensors),
-            check::<Float8E8M0Fnu>(&tensors),
-        ];
-        assert!(DType::ALL.iter().all(|dtype| checked.contains(dtype)));
-    });
+    simulated::test(
+        "upload::tensors_of_every_dtype_are_seen_as_its_type",
+        || {
+            let (cuda, stream) = open();
+            let given = DType::ALL.iter();
+            let given: Vec<_> = given
+                .map(|&dtype| Given::new(dtype.name(), dtype, &[3, 5]))
+                .collect();
+            let tensors = upload_message(&cuda, &given, &stream);
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            let checked = [
+                check::<bf16>(&tensors),
+                check::<f16>(&tensors),
+                check::<f32>(&tensors),
+                check::<f64>(&tensors),
+                check::<i8>(&tensors),
+                check::<i16>(&tensors),
+                check::<i32>(&tensors),
+                check::<i64>(&tensors),
+                check::<u8>(&tensors),
+                check::<u16>(&tensors),
+                check::<u32>(&tensors),
+                check::<u64>(&tensors),
+                check::<bool>(&tensors),
+                check::<[f32; 2]>(&tensors),
+                check::<[f64; 2]>(&tensors),
+                check::<Float8E4M3Fn>(&tensors),
+                check::<Float8E4M3Fnuz>(&tensors),
+                check::<Float8E5M2>(&tensors),
+                check::<Float8E5M2Fnuz>(&tensors),
+                check::<Float8E8M0Fnu>(&tensors),
+            ];
+            assert!(DType::ALL.iter().all(|dtype| checked.contains(dtype)));
+        },
+    );
 }
 
 #[test]
@@ -119,7 +132,10 @@ fn bytes_that_are_no_bools_arrive_and_are_not_seen_as_bools() {
             let len = 2 * SLOT_BYTES + 10;
             for (bad, index) in [
                 (&[(0, 2)][..], 0),
-                (&[(SLOT_BYTES + 3, 255), (SLOT_BYTES + 4, 2)], SLOT_BYTES + 3),
+                (
+                    &[(SLOT_BYTES + 3, 255), (SLOT_BYTES + 4, 2)],
+                    SLOT_BYTES + 3,
+                ),
                 (&[(len - 1, 128)], len - 1),
             ] {
                 let mut given = Given::new("mask", DType::Bool, &[len]);
@@ -159,7 +175,7 @@ fn a_scalar_has_one_element_and_a_zero_in_the_shape_costs_nothing() {
             assert_eq!(tensor.view::<f64>().unwrap().len(), 1);
 
             let empty = Given::new("none", DType::Float32, &[4, 0, 2]);
-            let before = simulated::calls("*");
+            let before = calls("*");
             let tensor = cuda.upload(&empty.view(), &stream, Wait::Never).unwrap();
             assert_eq!(tensor.device_pointer(), 0);
             assert_eq!(tensor.is_ready(), Ok(true));
@@ -175,7 +191,7 @@ fn a_scalar_has_one_element_and_a_zero_in_the_shape_costs_nothing() {
             let empties = upload_message(&cuda, &[empty.clone(), empty.clone()], &stream);
             assert_eq!(empties.len(), 2);
             drop(empties);
-            assert_eq!(simulated::calls("*"), before);
+            assert_eq!(calls("*"), before);
 
             let given = [empty.clone(), scalar, empty];
             let tensors = upload_message(&cuda, &given, &stream);
@@ -189,186 +205,213 @@ fn a_scalar_has_one_element_and_a_zero_in_the_shape_costs_nothing() {
 
 #[test]
 fn the_source_is_free_as_soon_as_the_call_is_back() {
-    simulated::test("upload::the_source_is_free_as_soon_as_the_call_is_back", || {
-        let (cuda, stream) = open();
-        simulated::stall_all();
-        let given = Given::of_len("latents", SLOT_BYTES + 1);
-        let mut frame = given.bytes.clone();
-        let view = TensorView::from_bytes("latents", DType::UInt8, &[SLOT_BYTES + 1], &frame);
-        let first = cuda.upload(&view.unwrap(), &stream, Wait::Never).unwrap();
-        assert_eq!(first.is_ready(), Ok(false));
-        // Changed, and received into again.
-        frame.fill(0xee);
-        let view = TensorView::from_bytes("latents", DType::UInt8, &[7], &frame[..7]);
-        let second = cuda.upload(&view.unwrap(), &stream, Wait::Never).unwrap();
-        frame.fill(0x11);
-        drop(frame);
-        let error = first.wait(Wait::Never).unwrap_err();
-        assert_eq!((error.kind(), error.step()), (ErrorKind::NotReady, Step::WaitEvent));
-        let error = first.wait(Wait::UpTo(Duration::from_millis(5))).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TimedOut);
-        simulated::release_all();
-        second.wait(Wait::Forever).unwrap();
-        assert_eq!(first.is_ready(), Ok(true));
-        given.assert_is(&first);
-        assert_eq!(read(&second), [0xee; 7]);
-    });
+    simulated::test(
+        "upload::the_source_is_free_as_soon_as_the_call_is_back",
+        || {
+            if !simulated::needs_script("upload::the_source_is_free_as_soon_as_the_call_is_back") {
+                return;
+            }
+            let (cuda, stream) = open();
+            simulated::stall(Streams::All);
+            let given = Given::of_len("latents", SLOT_BYTES + 1);
+            let mut frame = given.bytes.clone();
+            let view = TensorView::from_bytes("latents", DType::UInt8, &[SLOT_BYTES + 1], &frame);
+            let first = cuda.upload(&view.unwrap(), &stream, Wait::Never).unwrap();
+            assert_eq!(first.is_ready(), Ok(false));
+            // Changed, and received into again.
+            frame.fill(0xee);
+            let view = TensorView::from_bytes("latents", DType::UInt8, &[7], &frame[..7]);
+            let second = cuda.upload(&view.unwrap(), &stream, Wait::Never).unwrap();
+            frame.fill(0x11);
+            drop(frame);
+            let error = first.wait(Wait::Never).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.step()),
+                (ErrorKind::NotReady, Step::WaitEvent)
+            );
+            let error = first
+                .wait(Wait::UpTo(Duration::from_millis(5)))
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut);
+            simulated::release(Streams::All);
+            second.wait(Wait::Forever).unwrap();
+            assert_eq!(first.is_ready(), Ok(true));
+            given.assert_is(&first);
+            assert_eq!(read(&second), [0xee; 7]);
+        },
+    );
 }
 
 #[test]
 fn tensors_of_any_size_go_through_the_ring_in_chunks() {
-    simulated::test("upload::tensors_of_any_size_go_through_the_ring_in_chunks", || {
-        let (cuda, stream) = open();
-        let ring = SLOTS * SLOT_BYTES;
-        for len in [
-            1,
-            255,
-            256,
-            257,
-            SLOT_BYTES - 1,
-            SLOT_BYTES,
-            SLOT_BYTES + 1,
-            2 * SLOT_BYTES,
-            ring - 1,
-            ring,
-            ring + 1,
-            10 * ring + 77,
-        ] {
-            let given = Given::of_len("latents", len);
-            let (copies, allocations, tensor) = counted(|| {
-                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever);
-                tensor.unwrap()
-            });
-            assert_eq!(copies, len.div_ceil(SLOT_BYTES) as u64, "{len}");
-            assert_eq!(allocations, 1);
-            given.assert_is(&tensor);
-        }
-        let statistics = cuda.statistics();
-        assert!(statistics.high_water <= SLOTS);
-        cuda.poll().unwrap();
-        assert_eq!(cuda.statistics().in_use, 0);
-    });
+    simulated::test(
+        "upload::tensors_of_any_size_go_through_the_ring_in_chunks",
+        || {
+            let (cuda, stream) = open();
+            let ring = SLOTS * SLOT_BYTES;
+            for len in [
+                1,
+                255,
+                256,
+                257,
+                SLOT_BYTES - 1,
+                SLOT_BYTES,
+                SLOT_BYTES + 1,
+                2 * SLOT_BYTES,
+                ring - 1,
+                ring,
+                ring + 1,
+                10 * ring + 77,
+            ] {
+                let given = Given::of_len("latents", len);
+                let chunks = len.div_ceil(SLOT_BYTES) as u64;
+                let upload = || cuda.upload(&given.view(), &stream, Wait::Forever);
+                let tensor = costs(chunks, 1, upload).unwrap();
+                given.assert_is(&tensor);
+            }
+            let statistics = cuda.statistics();
+            assert!(statistics.high_water <= SLOTS);
+            cuda.poll().unwrap();
+            assert_eq!(cuda.statistics().in_use, 0);
+        },
+    );
 }
 
 #[test]
 fn small_tensors_share_one_copy_and_one_allocation() {
-    simulated::test("upload::small_tensors_share_one_copy_and_one_allocation", || {
-        let (cuda, stream) = open_with(options().with_ring(3, 64 << 10));
-        let mut given: Vec<_> = (0..50)
-            .map(|index| Given::of_len(&format!("small {index}"), 20 * index + 1))
-            .collect();
-        let (copies, allocations, tensors) = counted(|| upload_message(&cuda, &given, &stream));
-        assert_eq!((copies, allocations), (1, 1));
-        assert_eq!(cuda.statistics().taken, 1);
-        for (given, tensor) in given.iter().zip(tensors.iter()) {
-            given.assert_is(tensor);
-        }
-        // Memory that is shared stays until the last of them is gone.
-        let bytes = simulated::device_bytes();
-        let mut tensors = tensors.into_vec();
-        let last = tensors.pop().unwrap();
-        drop(tensors);
-        assert_eq!(simulated::device_bytes(), bytes);
-        given[49].assert_is(&last);
-        let last = last.into_raw().unwrap_err();
-        drop(last);
-        stream.synchronize().unwrap();
-        assert_eq!(simulated::device_bytes(), 0);
+    simulated::test(
+        "upload::small_tensors_share_one_copy_and_one_allocation",
+        || {
+            let (cuda, stream) = open_with(options().with_ring(3, 64 << 10));
+            let mut given: Vec<_> = (0..50)
+                .map(|index| Given::of_len(&format!("small {index}"), 20 * index + 1))
+                .collect();
+            let tensors = costs(1, 1, || upload_message(&cuda, &given, &stream));
+            assert_eq!(cuda.statistics().taken, 1);
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            // Memory that is shared stays until the last of them is gone.
+            let bytes = device_bytes();
+            let mut tensors = tensors.into_vec();
+            let last = tensors.pop().unwrap();
+            drop(tensors);
+            assert_eq!(device_bytes(), bytes);
+            given[49].assert_is(&last);
+            let last = last.into_raw().unwrap_err();
+            drop(last);
+            stream.synchronize().unwrap();
+            assert_eq!(device_bytes(), 0);
 
-        // Large ones between them have memory, and copies, of their own.
-        for (index, at) in [0, 13, 52].into_iter().enumerate() {
-            given.insert(at, Given::of_len(&format!("large {index}"), 1025));
-        }
-        let (copies, allocations, tensors) = counted(|| upload_message(&cuda, &given, &stream));
-        assert_eq!((copies, allocations), (4, 4));
-        for (given, tensor) in given.iter().zip(tensors.iter()) {
-            given.assert_is(tensor);
-        }
-        drop(tensors);
+            // Large ones between them have memory, and copies, of their own.
+            for (index, at) in [0, 13, 52].into_iter().enumerate() {
+                given.insert(at, Given::of_len(&format!("large {index}"), 1025));
+            }
+            let tensors = costs(4, 4, || upload_message(&cuda, &given, &stream));
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+            drop(tensors);
 
-        // More of them than fit in a slot.
-        let (cuda, _) = open();
-        let (_, allocations, tensors) = counted(|| upload_message(&cuda, &given, &stream));
-        assert_eq!(allocations, 4);
-        for (given, tensor) in given.iter().zip(tensors.iter()) {
-            given.assert_is(tensor);
-        }
+            // More of them than fit in a slot.
+            let (cuda, _) = open();
+            let tensors = costs(11, 4, || upload_message(&cuda, &given, &stream));
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
 
-        // None are shared if nobody wants it.
-        let (cuda, _) = open_with(options().with_batch_bytes(0));
-        let given = [Given::of_len("a", 1), Given::of_len("b", 2)];
-        let (copies, allocations, tensors) = counted(|| upload_message(&cuda, &given, &stream));
-        assert_eq!((copies, allocations), (2, 2));
-        for (given, tensor) in given.iter().zip(tensors.iter()) {
-            given.assert_is(tensor);
-        }
-    });
+            // None are shared if nobody wants it.
+            let (cuda, _) = open_with(options().with_batch_bytes(0));
+            let given = [Given::of_len("a", 1), Given::of_len("b", 2)];
+            let tensors = costs(2, 2, || upload_message(&cuda, &given, &stream));
+            for (given, tensor) in given.iter().zip(tensors.iter()) {
+                given.assert_is(tensor);
+            }
+        },
+    );
 }
 
 #[test]
 fn a_full_ring_is_told_and_nothing_is_left_behind() {
-    simulated::test("upload::a_full_ring_is_told_and_nothing_is_left_behind", || {
-        let (cuda, stream) = open();
-        let full = Given::of_len("full", SLOTS * SLOT_BYTES);
-        let small = Given::of_len("small", 5);
-        simulated::stall_all();
-        let first = cuda.upload(&full.view(), &stream, Wait::Never).unwrap();
-        let (bytes, calls) = (simulated::device_bytes(), copies_and_allocations());
-        assert_eq!(cuda.statistics().in_use, SLOTS);
+    simulated::test(
+        "upload::a_full_ring_is_told_and_nothing_is_left_behind",
+        || {
+            if !simulated::needs_script("upload::a_full_ring_is_told_and_nothing_is_left_behind") {
+                return;
+            }
+            let (cuda, stream) = open();
+            let full = Given::of_len("full", SLOTS * SLOT_BYTES);
+            let small = Given::of_len("small", 5);
+            simulated::stall(Streams::All);
+            let first = cuda.upload(&full.view(), &stream, Wait::Never).unwrap();
+            let (bytes, calls) = (device_bytes(), copies_and_allocations());
+            assert_eq!(cuda.statistics().in_use, SLOTS);
 
-        let error = cuda.upload(&small.view(), &stream, Wait::Never).unwrap_err();
-        let (needed, free) = (1, 0);
-        assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
-        assert_eq!((error.step(), error.tensor()), (Step::Stage, Some(0)));
-        assert!(error.kind().is_wait());
-        let short = Wait::UpTo(Duration::from_millis(5));
-        let error = cuda.upload(&small.view(), &stream, short).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TimedOut);
-        // The device was not asked for anything.
-        assert_eq!(simulated::device_bytes(), bytes);
-        assert_eq!(copies_and_allocations(), calls);
-        assert_eq!(cuda.statistics().refused, 2);
+            let error = cuda
+                .upload(&small.view(), &stream, Wait::Never)
+                .unwrap_err();
+            let (needed, free) = (1, 0);
+            assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
+            assert_eq!((error.step(), error.tensor()), (Step::Stage, Some(0)));
+            assert!(error.kind().is_wait());
+            let short = Wait::UpTo(Duration::from_millis(5));
+            let error = cuda.upload(&small.view(), &stream, short).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut);
+            // The device was not asked for anything.
+            assert_eq!(device_bytes(), bytes);
+            assert_eq!(copies_and_allocations(), calls);
+            assert_eq!(cuda.statistics().refused, 2);
 
-        // Of a message the error says which tensor there was no room for.
-        let wanted = [
-            Given::new("none", DType::Float32, &[0]),
-            Given::of_len("small", 5),
-        ];
-        let frames = frames(&wanted);
-        let mut decoder = Decoder::new();
-        let message = decoder.decode(&frames).unwrap();
-        let error = cuda.upload_message(&message, &stream, Wait::Never).unwrap_err();
-        assert_eq!(error.tensor(), Some(1));
-        simulated::release_all();
-        let second = cuda.upload(&small.view(), &stream, Wait::Forever).unwrap();
-        full.assert_is(&first);
-        small.assert_is(&second);
-        drop((first, second));
+            // Of a message the error says which tensor there was no room for.
+            let wanted = [
+                Given::new("none", DType::Float32, &[0]),
+                Given::of_len("small", 5),
+            ];
+            let frames = frames(&wanted);
+            let mut decoder = Decoder::new();
+            let message = decoder.decode(&frames).unwrap();
+            let error = cuda
+                .upload_message(&message, &stream, Wait::Never)
+                .unwrap_err();
+            assert_eq!(error.tensor(), Some(1));
+            simulated::release(Streams::All);
+            let second = cuda.upload(&small.view(), &stream, Wait::Forever).unwrap();
+            full.assert_is(&first);
+            small.assert_is(&second);
+            drop((first, second));
 
-        // A tensor that does not fit in the ring is stopped half way: what it had is given back.
-        simulated::stall_all();
-        let large = Given::of_len("large", SLOTS * SLOT_BYTES + 1);
-        let error = cuda.upload(&large.view(), &stream, Wait::Never).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
-        simulated::release_all();
-        simulated::settle();
-        cuda.poll().unwrap();
-        assert_eq!((simulated::device_bytes(), cuda.statistics().in_use), (0, 0));
-        let tensor = cuda.upload(&large.view(), &stream, Wait::Forever).unwrap();
-        large.assert_is(&tensor);
-    });
+            // A tensor that does not fit in the ring is stopped half way: what it had is given back.
+            simulated::stall(Streams::All);
+            let large = Given::of_len("large", SLOTS * SLOT_BYTES + 1);
+            let error = cuda
+                .upload(&large.view(), &stream, Wait::Never)
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
+            simulated::release(Streams::All);
+            simulated::settle();
+            cuda.poll().unwrap();
+            assert_eq!((device_bytes(), cuda.statistics().in_use), (0, 0));
+            let tensor = cuda.upload(&large.view(), &stream, Wait::Forever).unwrap();
+            large.assert_is(&tensor);
+        },
+    );
 }
 
 #[test]
 fn a_configured_timeout_is_for_the_whole_call() {
     simulated::test("upload::a_configured_timeout_is_for_the_whole_call", || {
+        if !simulated::needs_script("upload::a_configured_timeout_is_for_the_whole_call") {
+            return;
+        }
         let timeout = Duration::from_millis(20);
         let (cuda, stream) = open_with(options().with_timeout(timeout));
         let large = Given::of_len("large", SLOTS * SLOT_BYTES + 1);
-        simulated::stall_all();
-        let error = cuda.upload(&large.view(), &stream, Wait::Configured).unwrap_err();
+        simulated::stall(Streams::All);
+        let error = cuda
+            .upload(&large.view(), &stream, Wait::Configured)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
-        simulated::release_all();
+        simulated::release(Streams::All);
         let tensor = cuda.upload(&large.view(), &stream, Wait::Forever).unwrap();
         large.assert_is(&tensor);
     });
@@ -377,8 +420,11 @@ fn a_configured_timeout_is_for_the_whole_call() {
 #[test]
 fn tensors_that_no_memory_holds_are_refused() {
     simulated::test("upload::tensors_that_no_memory_holds_are_refused", || {
+        if !simulated::needs_script("upload::tensors_that_no_memory_holds_are_refused") {
+            return;
+        }
         let (cuda, stream) = open();
-        simulated::fail("cuMemAllocAsync", 1, simulated::OUT_OF_MEMORY);
+        simulated::fail("cuMemAllocAsync", 1, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         let given = [
             Given::of_len("small", 1),
             Given::of_len("first", 2000),
@@ -387,13 +433,18 @@ fn tensors_that_no_memory_holds_are_refused() {
         let frames = frames(&given);
         let mut decoder = Decoder::new();
         let message = decoder.decode(&frames).unwrap();
-        let error = cuda.upload_message(&message, &stream, Wait::Forever).unwrap_err();
+        let error = cuda
+            .upload_message(&message, &stream, Wait::Forever)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory { bytes: 2000 });
-        assert_eq!((error.step(), error.tensor()), (Step::AllocateDevice, Some(1)));
+        assert_eq!(
+            (error.step(), error.tensor()),
+            (Step::AllocateDevice, Some(1))
+        );
         let text = "tensor 1: allocating device memory: no memory for 2000 bytes (CUDA_ERROR_OUT_OF_MEMORY)";
         assert_eq!(error.to_string(), text);
         simulated::settle();
-        assert_eq!(simulated::device_bytes(), 0);
+        assert_eq!(device_bytes(), 0);
         assert_eq!(cuda.statistics().in_use, 0);
         assert_eq!(upload_message(&cuda, &given, &stream).len(), 3);
     });
@@ -405,7 +456,9 @@ fn other_streams_wait_for_the_upload_and_the_memory_waits_for_them() {
         "upload::other_streams_wait_for_the_upload_and_the_memory_waits_for_them",
         || {
             let (cuda, stream) = open();
-            let others: Vec<_> = (0..3).map(|_| cuda.context().new_stream().unwrap()).collect();
+            let others: Vec<_> = (0..3)
+                .map(|_| cuda.context().new_stream().unwrap())
+                .collect();
             let given = Given::new("latents", DType::Float32, &[3000]);
             let mut copies: Vec<CudaSlice<f32>> = Vec::new();
             for other in others.iter().chain([&stream]) {
@@ -483,6 +536,10 @@ fn streams_that_tensors_cannot_belong_to_are_refused() {
         "upload::streams_that_tensors_cannot_belong_to_are_refused",
         &[("SIMCUDA_DEVICES", "2")],
         || {
+            if !simulated::needs_script("upload::streams_that_tensors_cannot_belong_to_are_refused")
+            {
+                return;
+            }
             let (cuda, stream) = open();
             let other = Cuda::open(1, options()).unwrap();
             let abroad = other.context().new_stream().unwrap();
@@ -493,7 +550,9 @@ fn streams_that_tensors_cannot_belong_to_are_refused() {
                 (abroad, "CUDA_ERROR_INVALID_CONTEXT"),
                 (each_threads, "CUDA_ERROR_NOT_SUPPORTED"),
             ] {
-                let refused = cuda.upload(&given.view(), &stream, Wait::Never).unwrap_err();
+                let refused = cuda
+                    .upload(&given.view(), &stream, Wait::Never)
+                    .unwrap_err();
                 assert_eq!(refused.code().unwrap().to_string(), name);
                 assert_eq!(refused.kind(), ErrorKind::Backend);
             }
@@ -510,6 +569,9 @@ fn devices_without_memory_pools_do_as_well() {
         "upload::devices_without_memory_pools_do_as_well",
         &[("SIMCUDA_POOLS", "0")],
         || {
+            if !simulated::needs_script("upload::devices_without_memory_pools_do_as_well") {
+                return;
+            }
             let (cuda, stream) = open();
             let given: Vec<_> = [5, 2000, 0, 9000, 7]
                 .into_iter()
@@ -517,13 +579,15 @@ fn devices_without_memory_pools_do_as_well() {
                 .map(|(index, len)| Given::of_len(&index.to_string(), len))
                 .collect();
             let tensors = upload_message(&cuda, &given, &stream);
-            assert_eq!(simulated::calls("cuMemAlloc_v2"), 3);
+            assert_eq!(calls("cuMemAlloc_v2"), 3);
             for (given, tensor) in given.iter().zip(tensors.iter()) {
                 given.assert_is(tensor);
             }
             drop(tensors);
-            assert_eq!(simulated::device_bytes(), 0);
-            let tensor = cuda.upload(&given[3].view(), &stream, Wait::Forever).unwrap();
+            assert_eq!(device_bytes(), 0);
+            let tensor = cuda
+                .upload(&given[3].view(), &stream, Wait::Forever)
+                .unwrap();
             let other = cuda.context().new_stream().unwrap();
             let mut copy: CudaSlice<u8> = other.alloc_zeros(9000).unwrap();
             other.memcpy_dtod(&tensor.bytes(), &mut copy).unwrap();
@@ -542,7 +606,9 @@ fn memory_can_be_given_to_another_owner() {
         let given = Given::new("latents", DType::Float32, &[700]);
         let tensor = cuda.upload(&given.view(), &stream, Wait::Never).unwrap();
         let mut copy: CudaSlice<f32> = other.alloc_zeros(700).unwrap();
-        other.memcpy_dtod(&tensor.view::<f32>().unwrap(), &mut copy).unwrap();
+        other
+            .memcpy_dtod(&tensor.view::<f32>().unwrap(), &mut copy)
+            .unwrap();
         let (address, len, owner) = tensor.into_raw().unwrap();
         assert_eq!((len, &owner), (2800, &stream));
         // SAFETY: `upgrade_device_ptr` asks for memory of the stream's context that holds so many elements, and is nobody
