@@ -198,10 +198,10 @@ fn rows(gpu: &Gpu, len: usize, repeats: usize, bar: bool, table: &mut Table) -> 
         return Ok(());
     };
     let each = median(bare.iter().copied());
-    let mut cells = vec![if repeats > 1 {
+    let mut cells = vec![if bar {
         rate(len * repeats, each)
     } else {
-        format!("{} {}", time(each), rate(len, each))
+        time(each)
     }];
     let speeds: Vec<_> = others.iter().map(|times| speed(times, bare)).collect();
     cells.extend(speeds.iter().map(|speed| format!("{speed:.3}")));
@@ -286,7 +286,7 @@ pub(super) fn pools(gpu: &Gpu, run: &Run, report: &mut Report) -> Result<()> {
             keep_memory(gpu, threshold)?;
             let times = turns(&mut [bench.pinned()], BUDGET / 4)?;
             let each = median(times.into_iter().flatten());
-            cells.push(format!("{} {}", time(each), rate(len, each)));
+            cells.push(time(each));
         }
         table.row(size(len), cells);
     }
