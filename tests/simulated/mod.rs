@@ -30,7 +30,7 @@ use cudarc::driver::sys::CUresult;
 use libloading::Library;
 
 /// Says to a child that it is one.
-const CHILD: &str = "TENSORWIRE_SIMCUDA";
+pub(crate) const CHILD: &str = "TENSORWIRE_SIMCUDA";
 /// `device`: the tests run on a real driver.
 const DRIVER: &str = "TENSORWIRE_CUDA";
 /// How long a child may take, in seconds; 0 for as long as it likes.
