@@ -66,10 +66,6 @@ impl Allocation {
         self.len
     }
 
-    pub(super) const fn driver(&self) -> &Arc<Driver> {
-        &self.driver
-    }
-
     /// Keeps the memory for ever, as it cannot be said that nobody uses it.
     pub(super) fn leak(self) {
         mem::forget(self);

@@ -12,11 +12,13 @@
 
 use core::mem;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cudarc::driver::CudaStream;
 
 use super::Cuda;
+use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::pinned::Pinned;
 use super::ring::InFlight;
@@ -59,6 +61,7 @@ impl Cuda {
             frames: infos.zip(offsets).collect(),
             len,
             flight,
+            driver: self.shared.driver.clone(),
         })
     }
 
@@ -127,12 +130,27 @@ pub struct Download {
     len: usize,
     /// `None` if no source has a byte.
     flight: Option<InFlight>,
+    driver: Arc<Driver>,
 }
 
 impl Download {
     /// Returns what the tensors are called and look like, in the order that was asked for.
     pub fn infos(&self) -> impl ExactSizeIterator<Item = &TensorInfo> {
         self.frames.iter().map(|(info, _)| info)
+    }
+
+    /// Makes what comes next on `stream` wait until the sources have been read; the host does not wait.
+    ///
+    /// For kernels that write to a source by its address, which nobody knows of.
+    ///
+    /// # Errors
+    ///
+    /// The driver's.
+    pub fn wait_on(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        match &self.flight {
+            Some(flight) => self.driver.wait(stream, flight.event()),
+            None => Ok(()),
+        }
     }
 }
 

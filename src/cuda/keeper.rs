@@ -7,21 +7,20 @@ use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cudarc::driver::CudaEvent;
 
 use super::driver::Driver;
 use super::error::CudaError;
+use super::lock::{Guard, Lock};
 use super::ring;
 
 /// Owners of memory that the device is using, each with the event that says that it has done with it.
 ///
 /// Dropped, it waits for all of them; an owner whose copy cannot be said to be over is leaked.
 pub(super) struct Keeper {
-    kept: Mutex<Vec<Kept>>,
+    kept: Lock<Vec<Kept>>,
     /// Held by who looks, so that nobody else finds the list empty meanwhile.
-    looks: Mutex<()>,
+    looks: Lock<()>,
     /// Where those wait that may wait for what is kept here.
     ring: Weak<ring::Shared>,
     driver: Arc<Driver>,
@@ -42,8 +41,8 @@ impl Kept {
 impl Keeper {
     pub(super) const fn new(driver: Arc<Driver>, ring: Weak<ring::Shared>) -> Self {
         Self {
-            kept: Mutex::new(Vec::new()),
-            looks: Mutex::new(()),
+            kept: Lock::new(Vec::new()),
+            looks: Lock::new(()),
             ring,
             driver,
         }
@@ -68,7 +67,7 @@ impl Keeper {
             return Ok(());
         }
         let mut result = Ok(());
-        let _alone = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.looks.lock();
         // No driver is asked, and no owner dropped, under the lock that `keep` needs. It adds at the end, and only who looks takes
         // out, so that what is at a place stays there.
         let mut at = 0_usize;
@@ -99,9 +98,8 @@ impl Keeper {
         self.len() == 0
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
-        // No code of others runs under the lock; a panic would leave it in order.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> Guard<'_, Vec<Kept>> {
+        self.kept.lock()
     }
 }
 

@@ -28,6 +28,7 @@ mod incoming;
 mod keeper;
 mod landing;
 mod library;
+mod lock;
 mod options;
 mod pinned;
 mod region;

@@ -3,7 +3,6 @@
 use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::slice;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -13,9 +13,10 @@ use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 use super::adapter::Shared;
 use super::driver::Driver;
 use super::error::{CudaError, Step};
-use super::tensor::{Tensor, View};
+use super::tensor::{Tensor, View, offset};
 use crate::device::{DeviceTensor as _, ErrorKind, TensorInfo};
 use crate::tensor::Element;
+use crate::transfer::manifest::ALIGNMENT;
 
 /// A tensor to bring back from the device: what it is called and looks like, and where its bytes are.
 ///
@@ -44,7 +45,7 @@ pub struct Source<'a> {
 
 enum Memory<'a> {
     Other(Box<dyn Readable + 'a>),
-    Tensor(View<'a, u8>),
+    Tensor(&'a Tensor, View<'a, u8>),
 }
 
 impl<'a> Source<'a> {
@@ -98,6 +99,16 @@ impl<'a> Source<'a> {
         &self.info
     }
 
+    /// Whether it lies in one allocation with `other`, and starts so many bytes behind the start of that.
+    fn is_behind(&self, other: &Self, distance: usize) -> bool {
+        let (Memory::Tensor(this, _), Memory::Tensor(other, _)) = (&self.memory, &other.memory)
+        else {
+            return false;
+        };
+        let expected = offset(other.device_pointer(), distance);
+        this.is_beside(other) && this.device_pointer() == expected
+    }
+
     pub(super) fn into_info(self) -> TensorInfo {
         self.info
     }
@@ -107,7 +118,7 @@ impl<'a> Source<'a> {
     fn read<'s>(&'s self, stream: &'s CudaStream) -> (CUdeviceptr, SyncOnDrop<'s>) {
         match &self.memory {
             Memory::Other(memory) => memory.read(stream),
-            Memory::Tensor(view) => view.device_ptr(stream),
+            Memory::Tensor(_, view) => view.device_ptr(stream),
         }
     }
 
@@ -115,7 +126,7 @@ impl<'a> Source<'a> {
     fn stream(&self) -> &Arc<CudaStream> {
         match &self.memory {
             Memory::Other(memory) => memory.stream(),
-            Memory::Tensor(view) => view.stream(),
+            Memory::Tensor(_, view) => view.stream(),
         }
     }
 }
@@ -124,7 +135,7 @@ impl<'a> From<&'a Tensor> for Source<'a> {
     fn from(tensor: &'a Tensor) -> Self {
         Self {
             info: tensor.info().clone(),
-            memory: Memory::Tensor(tensor.bytes()),
+            memory: Memory::Tensor(tensor, tensor.bytes()),
         }
     }
 }
@@ -173,8 +184,8 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// Until the copies have run, the memory from `target` on is pinned, has room for each source at its offset, and nobody
-    /// uses it or frees it; that holds on errors too, as far as `is_begun` says.
+    /// Until the copies have run, the memory from `target` on is pinned, in one allocation with room for each source at its offset,
+    /// and nobody uses it or frees it; that holds on errors too, as far as `is_begun` says.
     pub(super) unsafe fn begin_copies(
         &self,
         sources: &[Source<'_>],
@@ -188,15 +199,33 @@ impl Shared {
             result: Ok(()),
         };
         begun.result = self.follow(producer);
-        for (index, (source, &offset)) in sources.iter().zip(offsets).enumerate() {
-            if begun.result.is_err() {
-                break;
+        let places = sources.iter().zip(offsets.iter().copied()).enumerate();
+        let mut places = places
+            .filter(|(_, (source, _))| source.info.byte_len() > 0)
+            .peekable();
+        while begun.result.is_ok()
+            && let Some((index, (source, offset))) = places.next()
+        {
+            // Neighbours that are to be neighbours come in one copy, with the gaps between them.
+            let mut len = source.info.byte_len();
+            let is_next = |len: usize, other: &Source<'_>, start: usize| {
+                let distance = start.checked_sub(offset)?;
+                let gap = distance.checked_sub(len)?;
+                (gap < ALIGNMENT && other.is_behind(source, distance)).then_some(distance)
+            };
+            while let Some(&(_, (other, start))) = places.peek()
+                && let Some(distance) = is_next(len, other, start)
+            {
+                len = distance.saturating_add(other.info.byte_len());
+                places.next();
             }
-            if source.info.byte_len() == 0 {
-                continue;
-            }
-            // SAFETY: the caller says what `begin_copy` asks for, of each offset.
-            let result = unsafe { self.begin_copy(source, target, offset, &mut begun) };
+            // SAFETY: `NonNull::add` asks that the sum stays inside of one allocation of at most `isize::MAX` bytes: there is
+            // room at the offset, says the caller.
+            let target = unsafe { target.add(offset) };
+            // SAFETY: `begin_copy` asks for pinned memory with room for `len` bytes that nobody uses or frees until the copy
+            // has run: the caller says so of each source, and the bytes between two of them are in the same memory. It asks
+            // that the source has so many bytes: others that are behind it lie in the same allocation.
+            let result = unsafe { self.begin_copy(source, target, len, &mut begun) };
             begun.result = result.map_err(|error| error.of_tensor(index));
         }
         begun
@@ -209,27 +238,26 @@ impl Shared {
         self.driver.wait(&self.to_host, &event)
     }
 
+    /// Puts a copy of `len` bytes from the start of `source` on the stream to the host.
+    ///
     /// # Safety
     ///
-    /// As [`begin_copies`](Self::begin_copies).
+    /// There are so many from there on in one allocation. Until the copy has run, the memory from `target` on is pinned, has
+    /// room for them, and nobody uses it or frees it.
     unsafe fn begin_copy(
         &self,
         source: &Source<'_>,
         target: NonNull<u8>,
-        offset: usize,
+        len: usize,
         begun: &mut Begun,
     ) -> Result<(), CudaError> {
         let (pointer, guard) = source.read(&self.to_host);
         // What cudarc could not return.
         surface(&self.driver, Step::WaitEvent)?;
-        // SAFETY: `NonNull::add` asks that the sum stays inside of one allocation of at most `isize::MAX` bytes: there is room
-        // at the offset, says the caller.
-        let target = unsafe { target.add(offset) };
-        let len = source.info.byte_len();
         begun.is_begun = true;
         let is_managed = self.driver.context().is_managing_stream_synchronization();
         let is_tracked = is_managed && matches!(guard, SyncOnDrop::Record(Some(_)));
-        // SAFETY: `copy_to_host` asks for pinned memory that nobody else uses until the copy has run, which the caller says;
+        // SAFETY: `copy_to_host` asks for pinned memory that nobody else uses until the copy has run: the caller says so;
         // and for memory of the device that nobody writes to, ordered on the stream: the stream waits for what cudarc knows
         // of and for the producer's work, later writers wait for the guard's event or for `release`.
         let copied = unsafe {

@@ -94,6 +94,11 @@ impl Tensor {
         }
     }
 
+    /// Tells whether it lies in one allocation with `other`.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.buffer, &other.buffer)
+    }
+
     /// Returns the stream that it belongs to.
     #[must_use]
     pub fn stream(&self) -> &Arc<CudaStream> {

@@ -9,6 +9,7 @@ mod given;
 mod honesty;
 mod into;
 mod landing;
+mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod streams;

@@ -29,7 +29,6 @@ use core::time::Duration;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use cudarc::driver::{CudaEvent, CudaStream};
@@ -41,6 +40,7 @@ use super::backoff::Backoff;
 use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::keeper::Keeper;
+use super::lock::{Guard, Lock, Signal};
 use crate::device::ErrorKind;
 use crate::transport::{Deadline, Expired, Wait};
 
@@ -58,10 +58,10 @@ pub(super) struct Ring {
 /// What the handles share; the keeper is not among it, as it may own handles.
 #[derive(Debug)]
 pub(super) struct Shared {
-    state: Mutex<State<Arc<CudaStream>>>,
+    state: Lock<State<Arc<CudaStream>>>,
     /// Something was given back, or to the device, or somebody left the line.
-    changed: Condvar,
-    looks: Mutex<()>,
+    changed: Signal,
+    looks: Lock<()>,
     /// One for each slot; a run uses that of its first.
     events: Box<[Arc<CudaEvent>]>,
     /// `None` once it was freed or leaked.
@@ -94,9 +94,9 @@ impl Ring {
             .map(|_| driver.create_event().map(Arc::new))
             .collect::<Result<_, _>>()?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(slots)),
-            changed: Condvar::new(),
-            looks: Mutex::new(()),
+            state: Lock::new(State::new(slots)),
+            changed: Signal::default(),
+            looks: Lock::new(()),
             events,
             memory: Some(memory),
             slot_bytes,
@@ -166,7 +166,7 @@ impl Ring {
             looked = None;
             if !is_next || (self.keeper.is_empty() && state.pending(0).is_none()) {
                 // Whoever has slots wakes this.
-                drop(shared.wait(state, left));
+                drop(shared.changed.wait(state, left));
                 backoff = Backoff::default();
                 continue;
             }
@@ -175,7 +175,7 @@ impl Ring {
                     drop(state);
                     thread::yield_now();
                 }
-                pause => drop(shared.wait(state, pause.min(left))),
+                pause => drop(shared.changed.wait(state, pause.min(left))),
             }
         }
     }
@@ -206,7 +206,7 @@ impl Ring {
 
 /// The error of a call that goes without.
 fn refuse(
-    mut state: MutexGuard<'_, State<Arc<CudaStream>>>,
+    mut state: Guard<'_, State<Arc<CudaStream>>>,
     expired: Expired,
     needed: usize,
 ) -> CudaError {
@@ -236,26 +236,16 @@ impl Drop for Waiting<'_> {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State<Arc<CudaStream>>> {
-        // No code of others runs under the lock; a panic would leave it in order.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(
-        &self,
-        state: MutexGuard<'a, State<Arc<CudaStream>>>,
-        longest: Duration,
-    ) -> MutexGuard<'a, State<Arc<CudaStream>>> {
-        let woken = self.changed.wait_timeout(state, longest);
-        woken.unwrap_or_else(PoisonError::into_inner).0
+    fn state(&self) -> Guard<'_, State<Arc<CudaStream>>> {
+        self.state.lock()
     }
 
     /// Wakes those that wait, outside of the lock. All of them: the first in line may be any.
-    fn wake(&self, state: MutexGuard<'_, State<Arc<CudaStream>>>) {
+    fn wake(&self, state: Guard<'_, State<Arc<CudaStream>>>) {
         let is_awaited = state.is_awaited();
         drop(state);
         if is_awaited {
-            self.changed.notify_all();
+            self.changed.tell_all();
         }
     }
 
@@ -284,7 +274,7 @@ impl Shared {
     ///
     /// Errors: the first; all are looked at nevertheless.
     fn look(&self) -> Result<(), CudaError> {
-        let _alone = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.looks.lock();
         let mut result = Ok(());
         let mut from = 0;
         loop {

@@ -257,7 +257,9 @@ impl<S: Clone> State<S> {
 
     /// Gives the slots of `run` the owner that `next` says; none of them if it says nothing, or if there is no such run.
     fn change(&mut self, run: Run, next: impl Fn(&Owner<S>) -> Option<Owner<S>>) -> bool {
-        let Some(slot) = self.slots.get(run.first).filter(|slot| slot.run == run.len) else {
+        let slot = self.slots.get(run.first);
+        // Slots inside of a run have 0 there.
+        let Some(slot) = slot.filter(|slot| run.len > 0 && slot.run == run.len) else {
             return false;
         };
         let Some(owner) = next(&slot.owner) else {
@@ -280,3 +282,6 @@ impl<S: Clone> State<S> {
         self.slots.iter_mut().skip(run.first).take(run.len)
     }
 }
+
+#[cfg(test)]
+mod tests;
