@@ -4,5 +4,7 @@
 #![cfg(feature = "cuda")]
 
 mod honesty;
+mod pinned;
+mod ring;
 #[path = "../simulated/mod.rs"]
 mod simulated;
