@@ -9,6 +9,8 @@ mod given;
 mod honesty;
 mod into;
 mod landing;
+mod pinned;
+mod ring;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
