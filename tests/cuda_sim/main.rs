@@ -4,9 +4,16 @@
 #![cfg(feature = "cuda")]
 
 mod availability;
+mod faults;
+mod frames;
 mod given;
 mod honesty;
+mod into;
+mod landing;
+mod pinned;
+mod ring;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod streams;
 mod upload;
