@@ -41,7 +41,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     fn new() -> Self {
-        fn number(name: &str, otherwise: u64) -> u64 {
+        fn number(name: &str, otherwise: i64) -> i64 {
             let value = env::var(name).ok();
             value.map_or(otherwise, |value| value.parse().expect("a number"))
         }
