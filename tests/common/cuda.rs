@@ -105,9 +105,22 @@ pub(crate) fn sources(tensors: &[Tensor]) -> impl Iterator<Item = Source<'_>> {
 /// The frames of a message of these tensors.
 pub(crate) fn encoded(given: &[Given]) -> Vec<Vec<u8>> {
     let descriptors = given.iter().map(|given| given.info.descriptor());
-    let mut frames = vec![encode_to_vec(descriptors, NO_SCALARS).unwrap()];
+    let mut frames = vec![encode_to_vec(descriptors, &NO_SCALARS).unwrap()];
     frames.extend(given.iter().map(|given| given.bytes.clone()));
     frames
+}
+
+/// Waits until the bytes of all are in place.
+pub(crate) fn wait_for(tensors: &[Tensor]) {
+    tensors
+        .iter()
+        .for_each(|tensor| tensor.wait(PATIENCE).unwrap());
+}
+
+/// How many slots are in use, once it was looked which copies are over.
+pub(crate) fn in_use(cuda: &Cuda) -> usize {
+    cuda.poll().unwrap();
+    cuda.statistics().in_use
 }
 
 /// Brings the tensors back.
@@ -117,10 +130,7 @@ pub(crate) fn downloaded(cuda: &Cuda, stream: &Arc<CudaStream>, tensors: &[&Tens
 }
 
 /// Asserts that what came back is what was given: bytes, names, shapes.
-pub(crate) fn assert_same<'a>(
-    tensors: impl IntoIterator<Item = TensorView<'a>>,
-    given: &[Given],
-) {
+pub(crate) fn assert_same<'a>(tensors: impl IntoIterator<Item = TensorView<'a>>, given: &[Given]) {
     let tensors: Vec<_> = tensors.into_iter().collect();
     assert_eq!(tensors.len(), given.len());
     for (view, given) in tensors.iter().zip(given) {

@@ -20,14 +20,15 @@ use tensorwire::transport::Wait;
 use tensorwire::{DType, Decoder, Descriptor};
 
 use common::{
-    Given, PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, open, upload_all, variety,
+    Given, PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, in_use, open, upload_all,
+    variety,
 };
 use simulated::Streams;
 
 #[test]
 fn tensors_of_all_kinds_come_back_as_they_were() {
     simulated::test("tensors_of_all_kinds_come_back_as_they_were", || {
-        let (cuda, stream) = open(4, SLOT_BYTES);
+        let (cuda, stream) = open(8, SLOT_BYTES);
         for seed in 0..5 {
             let given = variety(seed);
             let tensors = upload_all(&cuda, &stream, &given);
@@ -44,28 +45,31 @@ fn tensors_of_all_kinds_come_back_as_they_were() {
             drop(downloaded);
             assert_same(some.tensors(), &expected);
         }
-        assert_eq!(cuda.statistics().in_use, 0);
+        assert_eq!(in_use(&cuda), 0);
     });
 }
 
 #[test]
 fn each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots() {
-    simulated::test("each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots", || {
-        let (cuda, stream) = open(4, SLOT_BYTES);
-        let given = variety(7);
-        let tensors = upload_all(&cuda, &stream, &given);
-        let downloaded = downloaded(&cuda, &stream, &tensors.iter().collect::<Vec<_>>());
-        let mut end = 0;
-        for view in downloaded.tensors().filter(|view| view.byte_len() > 0) {
-            let start = view.bytes().as_ptr().addr();
-            assert_eq!(start % 256, 0, "{:?}", view.descriptor());
-            assert!(end == 0 || (end..end + 256).contains(&start));
-            end = start + view.byte_len();
-        }
-        assert_eq!(cuda.statistics().in_use, 3);
-        drop(downloaded);
-        assert_eq!(cuda.statistics().in_use, 0);
-    });
+    simulated::test(
+        "each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots",
+        || {
+            let (cuda, stream) = open(4, SLOT_BYTES);
+            let given = variety(7);
+            let tensors = upload_all(&cuda, &stream, &given);
+            let downloaded = downloaded(&cuda, &stream, &tensors.iter().collect::<Vec<_>>());
+            let mut end = 0;
+            for view in downloaded.tensors().filter(|view| view.byte_len() > 0) {
+                let start = view.bytes().as_ptr().addr();
+                assert_eq!(start % 256, 0, "{:?}", view.descriptor());
+                assert!(end == 0 || (end..end + 256).contains(&start));
+                end = start + view.byte_len();
+            }
+            assert_eq!(in_use(&cuda), 3);
+            drop(downloaded);
+            assert_eq!(in_use(&cuda), 0);
+        },
+    );
 }
 
 #[test]
@@ -91,9 +95,10 @@ fn small_tensors_of_one_message_come_back_in_one_copy() {
 #[test]
 fn nothing_waits_and_sources_can_be_dropped_at_once() {
     simulated::test("nothing_waits_and_sources_can_be_dropped_at_once", || {
-        let (cuda, stream) = open(4, SLOT_BYTES);
+        let (cuda, stream) = open(8, SLOT_BYTES);
         let given = variety(1);
         let tensors = upload_all(&cuda, &stream, &given);
+        common::wait_for(&tensors);
         if simulated::scripted() {
             simulated::stall(Streams::All);
         }
@@ -132,6 +137,8 @@ fn more_than_the_ring_has_is_too_large_and_more_than_is_free_is_ring_full() {
         // 8000 rounded up to a multiple of 256, and 8000 more: 16,192; one more byte does not fit.
         let small = Given::new("y", DType::UInt8, &[193], 3).upload(&cuda, &stream);
         let three = [&tensor, &tensor, &small];
+        tensor.wait(PATIENCE).unwrap();
+        small.wait(PATIENCE).unwrap();
         let error = cuda.download(&three, &stream, PATIENCE).unwrap_err();
         let (needed, room) = (8192 + 8192 + 193, 4 * 4096);
         assert_eq!(error.kind(), ErrorKind::TooLarge { needed, room });
@@ -139,7 +146,7 @@ fn more_than_the_ring_has_is_too_large_and_more_than_is_free_is_ring_full() {
             error.to_string(),
             "staging: 16577 bytes in staging at once where it has 16384"
         );
-        assert_eq!(cuda.statistics().in_use, 0);
+        assert_eq!(in_use(&cuda), 0);
 
         let both = downloaded(&cuda, &stream, &[&tensor, &tensor]);
         let full = cuda.download(&[&small], &stream, Wait::Never).unwrap_err();
@@ -186,6 +193,7 @@ fn a_download_dropped_early_gives_its_slots_back_when_its_copies_are_over() {
         let (cuda, stream) = open(2, SLOT_BYTES);
         let given = Given::new("x", DType::UInt8, &[2 * SLOT_BYTES], 3);
         let tensor = given.upload(&cuda, &stream);
+        tensor.wait(PATIENCE).unwrap();
         for _ in 0..10 {
             if simulated::scripted() {
                 simulated::stall(Streams::All);
@@ -224,10 +232,13 @@ fn slots_of_a_leaked_download_are_never_used_again() {
                     .all(|view| !leaked.contains(&view.bytes().as_ptr()))
             );
         }
-        assert_eq!(cuda.statistics().in_use, 2);
+        assert_eq!(in_use(&cuda), 2);
         let error = cuda.take_pinned(8192, Wait::Never).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::RingFull { .. }));
-        drop((ManuallyDrop::into_inner(flying), ManuallyDrop::into_inner(sent)));
+        drop((
+            ManuallyDrop::into_inner(flying),
+            ManuallyDrop::into_inner(sent),
+        ));
     });
 }
 
@@ -239,7 +250,8 @@ fn a_download_outlives_its_device() {
         let tensors = upload_all(&cuda, &stream, &given);
         let all: Vec<_> = tensors.iter().collect();
         let first = cuda.download(&all, &stream, PATIENCE).unwrap();
-        drop((all, tensors, stream, cuda));
+        drop(all);
+        drop((tensors, stream, cuda));
         let downloaded = first.finish(PATIENCE).unwrap();
         assert_same(downloaded.tensors(), &given);
     });
@@ -256,7 +268,10 @@ fn a_stream_can_be_made_to_wait_until_the_sources_are_read() {
         let download = cuda.download(&[&tensor], &stream, PATIENCE).unwrap();
         download.wait_on(&other).unwrap();
         sources::fill_by_address(&tensor, 7, &other);
-        assert_same(download.finish(PATIENCE).unwrap().tensors(), &[given.clone()]);
+        assert_same(
+            download.finish(PATIENCE).unwrap().tensors(),
+            &[given.clone()],
+        );
         // The other stream's work is waited for.
         given.bytes.fill(7);
         let again = cuda.download(&[&tensor], &other, PATIENCE).unwrap();
