@@ -43,7 +43,7 @@ struct Reader {
     /// The stream's handle, to tell it from others.
     stream: usize,
     event: CudaEvent,
-    next: OnceLock<Box<Reader>>,
+    next: OnceLock<Box<Self>>,
 }
 
 impl Buffer {

@@ -155,9 +155,7 @@ impl Driver {
         // SAFETY: `malloc_host` has no conditions, but that a context is current, which `enter` saw to;
         // that the memory holds anything is passed on.
         let pointer = unsafe { result::malloc_host(len, 0) };
-        let pointer = self
-            .check(Step::AllocatePinned, pointer)
-            .map_err(|error| error.of_bytes(len))?;
+        let pointer = self.check(Step::AllocatePinned, pointer)?;
         NonNull::new(pointer.cast()).ok_or_else(|| {
             CudaError::new(ErrorKind::OutOfMemory { bytes: len }, Step::AllocatePinned)
         })

@@ -74,6 +74,15 @@ impl Landing {
         0
     }
 
+    /// An error of the caller's, about the tensor that bytes are due of, if there is one.
+    fn refuse(&mut self, kind: ErrorKind) -> CudaError {
+        let error = CudaError::new(kind, Step::Stage);
+        match self.due() {
+            0 => error,
+            _ => error.of_tensor(self.tensor),
+        }
+    }
+
     /// Keeps an error that nothing comes after.
     fn keep<T>(&mut self, result: Result<T, CudaError>) -> Result<T, CudaError> {
         result.inspect_err(|&error| self.failed = Some(error))
@@ -124,8 +133,7 @@ impl device::Landing for Landing {
         }
         if len > self.offered {
             let (expected, actual) = (self.offered, len);
-            let kind = ErrorKind::Length { expected, actual };
-            return Err(CudaError::new(kind, Step::Stage).of_tensor(self.tensor));
+            return Err(self.refuse(ErrorKind::Length { expected, actual }));
         }
         self.offered = 0;
         let Some(target) = self.incoming.target(self.tensor, self.done) else {
@@ -149,13 +157,12 @@ impl device::Landing for Landing {
         Ok(())
     }
 
-    fn finish(self) -> Result<Tensors<Tensor>, CudaError> {
+    fn finish(mut self) -> Result<Tensors<Tensor>, CudaError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         if let missing @ 1.. = self.missing {
-            let kind = ErrorKind::Incomplete { missing };
-            return Err(CudaError::new(kind, Step::Stage).of_tensor(self.tensor));
+            return Err(self.refuse(ErrorKind::Incomplete { missing }));
         }
         self.incoming.deliver(None)
     }
@@ -163,8 +170,7 @@ impl device::Landing for Landing {
     fn copy_from(&mut self, mut bytes: &[u8], wait: Wait) -> Result<(), CudaError> {
         if bytes.len() > self.missing {
             let (expected, actual) = (self.missing, bytes.len());
-            let kind = ErrorKind::Length { expected, actual };
-            return Err(CudaError::new(kind, Step::Stage).of_tensor(self.tensor));
+            return Err(self.refuse(ErrorKind::Length { expected, actual }));
         }
         while !bytes.is_empty() {
             let room = self.room(wait)?;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, result};
 use tensorwire::cuda::{Cuda, Options, Tensor};
-use tensorwire::device::DeviceTensor as _;
-use tensorwire::message::{NO_SCALARS, encode_to_vec};
+use tensorwire::device::{Device as _, DeviceTensor as _, Tensors};
+use tensorwire::message::{Decoder, NO_SCALARS, encode_to_vec};
 use tensorwire::tensor::Descriptor;
+use tensorwire::transport::Wait;
 use tensorwire::{DType, TensorView};
 
 use crate::simulated;
@@ -84,9 +85,22 @@ impl Given {
 /// The frames of a message: metadata, then a frame each.
 pub(crate) fn frames(tensors: &[Given]) -> Vec<Vec<u8>> {
     let descriptors: Vec<_> = tensors.iter().map(Given::descriptor).collect();
-    let metadata = encode_to_vec(&descriptors, NO_SCALARS).unwrap();
+    let metadata = encode_to_vec(&descriptors, &NO_SCALARS).unwrap();
     let payloads = tensors.iter().map(|tensor| tensor.bytes.clone());
     std::iter::once(metadata).chain(payloads).collect()
+}
+
+/// Uploads a message and returns its tensors.
+pub(crate) fn upload_message(
+    cuda: &Cuda,
+    given: &[Given],
+    stream: &Arc<CudaStream>,
+) -> Tensors<Tensor> {
+    let frames = frames(given);
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&frames).unwrap();
+    cuda.upload_message(&message, stream, Wait::Forever)
+        .unwrap()
 }
 
 /// The bytes of a tensor, as its stream leaves them.

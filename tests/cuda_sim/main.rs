@@ -3,8 +3,16 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod faults;
+mod frames;
 mod given;
 mod honesty;
+mod into;
+mod landing;
+mod pinned;
+mod ring;
+mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod streams;
 mod upload;

@@ -23,7 +23,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUresult;
@@ -47,11 +47,16 @@ pub(crate) fn test(name: &str, body: impl FnOnce()) {
 
 /// The same, with `environment` for the driver: see the head of `tests/simcuda/src/lib.rs`.
 pub(crate) fn test_with(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
-    if env::var(DRIVER).is_ok_and(|driver| driver == "device") {
+    if on_device() {
         return body();
     }
     if env::var_os(CHILD).is_none() {
-        return run_child(name, environment);
+        let (passed, output) = run(name, environment);
+        assert!(passed, "{name} on the simulated driver:\n{output}");
+        for line in output.lines().filter(|line| line.contains("SKIP")) {
+            println!("{line}");
+        }
+        return;
     }
     body();
     let found = settle();
@@ -60,8 +65,23 @@ pub(crate) fn test_with(name: &str, environment: &[(&str, &str)], body: impl FnO
         "the simulated driver says:\n{}",
         found.join("\n")
     );
-    assert_eq!(live(), Live::default(), "alive after the test");
+    let expected = *LEFT.lock().unwrap();
+    assert_eq!(live(), expected, "alive after the test");
 }
+
+/// What this test leaves alive, since it is to be leaked.
+pub(crate) fn leaves(expected: Live) {
+    *LEFT.lock().unwrap() = expected;
+}
+
+static LEFT: Mutex<Live> = Mutex::new(Live {
+    pinned: 0,
+    registered: 0,
+    device: 0,
+    events: 0,
+    streams: 0,
+    contexts: 0,
+});
 
 /// Whether the driver is the simulated one, to which scripts can be given.
 pub(crate) fn scripted() -> bool {
@@ -77,24 +97,23 @@ pub(crate) fn needs_script(name: &str) -> bool {
     scripted()
 }
 
-/// Runs this test binary again for the test `name`, which has to pass.
-fn run_child(name: &str, environment: &[(&str, &str)]) {
+/// Whether the tests run on a real driver.
+pub(crate) fn on_device() -> bool {
+    env::var(DRIVER).is_ok_and(|driver| driver == "device")
+}
+
+/// Runs this test binary again, on the simulated driver, for the test `name`, be it one that is ignored; whether it
+/// passed, and what it wrote.
+pub(crate) fn run(name: &str, environment: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads", "1"]);
-    if env::args().any(|argument| argument == "--ignored") {
-        command.arg("--include-ignored");
-    }
+    command.args(["--exact", name, "--include-ignored", "--nocapture"]);
+    command.args(["--test-threads", "1"]);
     with_driver(&mut command, &folder());
     command.env(CHILD, "1").envs(environment.iter().copied());
     let seconds = env::var(LIMIT).map_or(300, |seconds| seconds.parse().unwrap());
     let (passed, output) = finish(&mut command, seconds);
     // Where the name is wrong, no test runs, and all is well.
-    let ran = output.contains("test result: ok. 1 passed");
-    assert!(passed, "{name} on the simulated driver:\n{output}");
-    assert!(ran, "no test is called {name}:\n{output}");
-    for line in output.lines().filter(|line| line.contains("SKIP")) {
-        println!("{line}");
-    }
+    (passed && output.contains("1 passed"), output)
 }
 
 /// Runs a command, for so many seconds; whether it succeeded, and what it wrote.

@@ -335,40 +335,74 @@ enum End {
     Host(*mut u8),
 }
 
-/// Checks one end of a copy, and notes its use.
+/// An end that was checked: which memory it lies in, and how far in.
+enum Found {
+    Device {
+        start: u64,
+        offset: usize,
+        block: Arc<Block>,
+    },
+    Pageable(*mut u8),
+    Pinned {
+        start: usize,
+        pointer: *mut u8,
+    },
+}
+
+/// Checks one end of a copy.
+fn resolve(state: &mut State, end: End, len: usize, name: &'static str) -> Result<Found, Code> {
+    match end {
+        End::Device(address) => {
+            let (start, offset, block) = device_range(state, address, len, name)?;
+            Ok(Found::Device {
+                start,
+                offset,
+                block,
+            })
+        }
+        End::Host(pointer) => match pinned_range(state, pointer.addr(), len, name) {
+            Some(start) => Ok(Found::Pinned { start, pointer }),
+            None if PAGEABLE.get() => Ok(Found::Pageable(pointer)),
+            // Noted already. A driver would do it, at another pace; here it ends.
+            None => Err(INVALID_VALUE),
+        },
+    }
+}
+
+/// Notes the use of one end.
 fn place(
     state: &mut State,
-    end: End,
+    found: Found,
     len: usize,
     moment: Moment,
     clock: &Clock,
     writes: bool,
     name: &'static str,
-) -> Result<Place, Code> {
-    match end {
-        End::Device(address) => {
-            let (start, offset, block) = device_range(state, address, len, name)?;
-            let at = block.start().wrapping_add(offset);
+) -> Place {
+    match found {
+        Found::Device {
+            start,
+            offset,
+            block,
+        } => {
             touch_device(state, start, offset, len, moment, clock, writes, name);
-            Ok(Place {
-                start: at,
+            Place {
+                start: block.start().wrapping_add(offset),
                 _block: Some(block),
                 copies: None,
-            })
+            }
         }
-        End::Host(pointer) => {
+        Found::Pageable(pointer) => Place {
+            start: pointer,
+            _block: None,
+            copies: None,
+        },
+        Found::Pinned { start, pointer } => {
             let known = state.known.clone();
-            let at = pointer.addr();
-            let Some(start) = pinned_range(state, at, len, name) else {
-                return Ok(Place {
-                    start: pointer,
-                    _block: None,
-                    copies: None,
-                });
-            };
             let memory = state.host.get_mut(&start).expect("found before");
             let (block, copies) = (memory.block.clone(), Some(memory.copies.clone()));
-            let bytes = at - start..at - start + len;
+            let offset = pointer.addr() - start;
+            let bytes = offset..offset + len;
             let collision = memory
                 .uses
                 .touch(bytes, moment, writes, name, clock, &known);
@@ -377,11 +411,11 @@ fn place(
                     "pinned memory: {name} is not ordered after {earlier}"
                 ));
             }
-            Ok(Place {
+            Place {
                 start: pointer,
                 _block: block,
                 copies,
-            })
+            }
         }
     }
 }
@@ -480,15 +514,13 @@ fn enqueue(
     if len == 0 || sim().settings.noop {
         return Ok((None, false));
     }
+    let from_found = resolve(state, from, len, name)?;
+    let to_found = resolve(state, to, len, name)?;
     let (moment, clock) = begin(state, handle);
-    let from_place = place(state, from, len, moment, &clock, false, name)?;
-    let to_place = place(state, to, len, moment, &clock, true, name)?;
+    let from_place = place(state, from_found, len, moment, &clock, false, name);
+    let to_place = place(state, to_found, len, moment, &clock, true, name);
     let pageable_to = matches!(to, End::Host(_)) && to_place.copies.is_none();
     let pageable_from = matches!(from, End::Host(_)) && from_place.copies.is_none();
-    if (pageable_from || pageable_to) && !PAGEABLE.get() {
-        // Noted already. A driver would do it, at another pace; here it ends.
-        return Err(INVALID_VALUE);
-    }
     let hash = matches!(from, End::Host(_)).then(|| {
         let mut hash = Hash::new();
         // SAFETY: the caller promises `len` bytes there; for pinned memory that was checked.
@@ -592,8 +624,9 @@ fn fill(
     if len == 0 || sim().settings.noop {
         return Ok(());
     }
+    let found = resolve(&mut state, End::Device(to), len, name)?;
     let (moment, clock) = begin(&mut state, handle);
-    let to = place(&mut state, End::Device(to), len, moment, &clock, true, name)?;
+    let to = place(&mut state, found, len, moment, &clock, true, name);
     push(&mut state, handle, Operation::Fill { to, len, value });
     match stream {
         None => drain(state, context, handle),
