@@ -105,9 +105,22 @@ pub(crate) fn sources(tensors: &[Tensor]) -> impl Iterator<Item = Source<'_>> {
 /// The frames of a message of these tensors.
 pub(crate) fn encoded(given: &[Given]) -> Vec<Vec<u8>> {
     let descriptors = given.iter().map(|given| given.info.descriptor());
-    let mut frames = vec![encode_to_vec(descriptors, NO_SCALARS).unwrap()];
+    let mut frames = vec![encode_to_vec(descriptors, &NO_SCALARS).unwrap()];
     frames.extend(given.iter().map(|given| given.bytes.clone()));
     frames
+}
+
+/// Waits until the bytes of all are in place.
+pub(crate) fn wait_for(tensors: &[Tensor]) {
+    tensors
+        .iter()
+        .for_each(|tensor| tensor.wait(PATIENCE).unwrap());
+}
+
+/// How many slots are in use, once it was looked which copies are over.
+pub(crate) fn in_use(cuda: &Cuda) -> usize {
+    cuda.poll().unwrap();
+    cuda.statistics().in_use
 }
 
 /// Brings the tensors back.
