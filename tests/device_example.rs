@@ -1,9 +1,13 @@
-//! The device example as its user runs it: on the host, and told to use what may not be there.
+//! The device example as its user runs it: on the host, on a CUDA device (the simulated one), and told to use
+//! what may not be there.
 
 #![cfg(feature = "zmq")]
 
 #[path = "common/processes.rs"]
 mod processes;
+#[cfg(feature = "cuda")]
+#[path = "simulated/mod.rs"]
+mod simulated;
 
 use std::process::{Output, Stdio};
 
@@ -61,6 +65,20 @@ fn without_a_device_it_says_so_and_with_one_it_serves() {
         }
         other => panic!("{other:?}: {error}"),
     }
+}
+
+/// The same service, on the adapter as it is and a driver that is simulated.
+#[cfg(feature = "cuda")]
+#[test]
+fn on_a_cuda_device_every_payload_comes_back() {
+    let mut command = example("device");
+    command.args(["--device", "cuda", "--requests", "2"]);
+    simulated::with_driver(&mut command, &simulated::folder());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).starts_with("on Simulated device 0, "));
+    assert_served(&output);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Where a model computes: tensors of a message to a device, and back.
 //!
 //! ```text
-//!   received frames                        a device                                outgoing frames
-//!  +-----------+     upload               +--------------+      download          +-----------+
-//!  | TensorView| --------------------->   | its tensors: | ---------------------> | Buffer    |--> a transport
-//!  +-----------+   by way of staging      | name, dtype, |    by way of staging   +-----------+
-//!   Metadata ---- landing: payloads ---->  | shape kept   |
-//!                 read into staging       +--------------+
+//!  received frames                           a device                            outgoing frames
+//! +------------+         upload          +--------------+       download         +-----------+
+//! | TensorView | ----------------------> | tensors:     | ---------------------> | Buffer    | --> a transport
+//! +------------+    by way of staging    | name, dtype, |   by way of staging    +-----------+
+//! | Metadata   | ----------------------> | shape kept   |
+//! +------------+    land: payloads are   +--------------+
+//!                   read into staging
 //! ```
 //!
 //! [`Device`] is what a service is written against. It has two implementations:
@@ -176,6 +177,8 @@ pub trait Device {
 }
 
 /// A tensor on a device.
+///
+/// What else can be done with one is each device's own: [`host::Tensor`] is seen as a slice, `cuda::Tensor` by kernels.
 pub trait DeviceTensor {
     /// Why something failed.
     type Error: DeviceError;
@@ -196,15 +199,14 @@ pub trait DeviceTensor {
 /// They come in wire order, one after the other, in pieces of any size:
 ///
 /// ```
+/// use std::error::Error;
 /// use std::io::Read;
-/// use tensorwire::device::Landing;
+/// use tensorwire::device::{Device, Landing, Tensors, host};
+/// use tensorwire::message::{Options, Storage};
 /// use tensorwire::transport::Wait;
 ///
-/// /// Reads the payloads from a stream of bytes straight into staging memory.
-/// fn read_all<L: Landing>(landing: &mut L, from: &mut impl Read) -> Result<(), Box<dyn std::error::Error>>
-/// where
-///     L::Error: 'static,
-/// {
+/// /// Reads the payloads off a stream of bytes, straight into place.
+/// fn read_all<L: Landing>(mut landing: L, mut from: impl Read) -> Result<Tensors<L::Tensor>, Box<dyn Error>> {
 ///     while landing.missing() > 0 {
 ///         let room = landing.room(Wait::Configured)?;
 ///         let read = from.read(room)?;
@@ -213,8 +215,17 @@ pub trait DeviceTensor {
 ///         }
 ///         landing.filled(read)?;
 ///     }
-///     Ok(())
+///     Ok(landing.finish()?)
 /// }
+///
+/// let metadata = br#"{"tensor_descriptors":[{"field_name":"x","shape":[3],"dtype":"int16"}]}"#;
+/// let mut storage = Storage::<4>::new();
+/// let metadata = Options::new().decode_metadata(metadata, &mut storage)?;
+/// let landing = host::Host::new().land(&metadata, &host::Stream)?;
+/// let tensors = read_all(landing, &[1, 0, 2, 0, 3, 0][..])?;
+/// let x = tensors.tensor("x").ok_or("no x")?;
+/// assert_eq!(x.view::<i16>()?, [1, 2, 3]);
+/// # Ok::<(), Box<dyn Error>>(())
 /// ```
 ///
 /// Dropped before the end, it gives back what it holds.
@@ -260,6 +271,8 @@ pub trait Landing {
 }
 
 /// Tensors on their way out of a device.
+///
+/// Dropped before the end, it gives back what it holds.
 pub trait Download: Sized {
     /// Why something failed.
     type Error: DeviceError;
@@ -275,6 +288,6 @@ pub trait Download: Sized {
     ///
     /// # Errors
     ///
-    /// The download as it was, and [`ErrorKind::NotReady`], [`ErrorKind::TimedOut`], or the device's own.
+    /// The download as it was, to ask again, with [`ErrorKind::NotReady`], [`ErrorKind::TimedOut`], or the device's own.
     fn finish(self, wait: Wait) -> Result<Downloaded, (Self, Self::Error)>;
 }

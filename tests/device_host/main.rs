@@ -60,7 +60,10 @@ fn assert_same<F: AsRef<[u8]>>(tensors: &Tensors<Tensor>, frames: &[F]) {
         assert!(tensor.bytes() == sent.bytes(), "{info:?}");
         assert!(tensor.is_ready().unwrap());
         let empty = tensor.bytes().is_empty();
-        assert!(empty || address(tensor.bytes()) % ALIGN == 0, "{info:?}");
+        assert!(
+            empty || address(tensor.bytes()).is_multiple_of(ALIGN),
+            "{info:?}"
+        );
     }
 }
 

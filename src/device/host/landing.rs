@@ -52,7 +52,7 @@ impl Landing {
         for group in &plan.groups {
             let bytes = group.len;
             let error = HostError::new(ErrorKind::OutOfMemory { bytes });
-            let memory = Memory::new(bytes).ok_or(error.of_tensor(group.first))?;
+            let memory = Memory::new(bytes).ok_or_else(|| error.of_tensor(group.first))?;
             memories.push(memory);
         }
         let mut landing = Self {

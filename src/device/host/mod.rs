@@ -81,7 +81,10 @@ pub struct Host {
 
 /// The order of what happens on the host, which is the order of the calls.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[allow(clippy::exhaustive_structs, reason = "whoever calls makes one")]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "there is nothing to it, and callers name it"
+)]
 pub struct Stream;
 
 /// So many computed elements are put down at once.

@@ -1,11 +1,10 @@
 //! A tensor in the host's memory.
 
+use super::HostError;
+use super::memory::Share;
 use crate::device::{DeviceTensor, TensorInfo};
 use crate::error::CastError;
 use crate::tensor::{Element, TensorView};
-
-use super::HostError;
-use super::memory::Share;
 
 /// A tensor in aligned memory of its own: dtype, name and shape are kept.
 ///
