@@ -37,7 +37,7 @@ impl Payload {
     pub(crate) fn new(name: impl Into<String>, dtype: DType, len: usize, seed: u64) -> Self {
         let count = len / dtype.size();
         // Two dimensions where that is possible.
-        let dims = if count % 4 == 0 {
+        let dims = if count.is_multiple_of(4) {
             vec![4, count / 4]
         } else {
             vec![count]

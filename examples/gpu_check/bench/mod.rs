@@ -19,23 +19,27 @@ use crate::args::Run;
 use crate::gpu::Gpu;
 use crate::report::Report;
 
+/// Makes a table, and hands it in.
+type Bench = fn(&Gpu, &Run, &mut Report) -> Result<()>;
+
+const TABLES: &[(&str, Bench)] = &[
+    ("host to device, sustained", copies::sustained),
+    ("host to device, one at a time", copies::single),
+    ("device to host", copies::to_host),
+    ("against torch", torch::run),
+    ("chunk sizes", sweeps::chunks),
+    ("slot alignment", sweeps::alignment),
+    ("overlap", overlap::run),
+    ("1000 small tensors", small::run),
+];
+
 pub(crate) fn run(gpu: &Gpu, run: &Run, report: &mut Report) -> Result<()> {
     if run.wants("memory pools") {
         copies::pools(gpu, run, report)?;
     }
     // As the guide says: else each wait for the device gives memory back, and the next upload asks for it again.
     keep_memory(gpu, u64::MAX)?;
-    let tables: [(&str, fn(&Gpu, &Run, &mut Report) -> Result<()>); 8] = [
-        ("host to device, sustained", copies::sustained),
-        ("host to device, one at a time", copies::single),
-        ("device to host", copies::to_host),
-        ("torch", torch::run),
-        ("chunk sizes", sweeps::chunks),
-        ("slot alignment", sweeps::alignment),
-        ("overlap", overlap::run),
-        ("1000 small tensors", small::run),
-    ];
-    for (name, table) in tables {
+    for (name, table) in TABLES {
         if run.wants(name) {
             table(gpu, run, report)?;
         }
