@@ -117,10 +117,7 @@ pub(crate) fn downloaded(cuda: &Cuda, stream: &Arc<CudaStream>, tensors: &[&Tens
 }
 
 /// Asserts that what came back is what was given: bytes, names, shapes.
-pub(crate) fn assert_same<'a>(
-    tensors: impl IntoIterator<Item = TensorView<'a>>,
-    given: &[Given],
-) {
+pub(crate) fn assert_same<'a>(tensors: impl IntoIterator<Item = TensorView<'a>>, given: &[Given]) {
     let tensors: Vec<_> = tensors.into_iter().collect();
     assert_eq!(tensors.len(), given.len());
     for (view, given) in tensors.iter().zip(given) {

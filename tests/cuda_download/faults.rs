@@ -54,20 +54,23 @@ fn each_call_fails<T>(
 
 #[test]
 fn each_call_that_fails_is_told_and_costs_nothing() {
-    simulated::test("faults::each_call_that_fails_is_told_and_costs_nothing", || {
-        if !simulated::needs_script("each_call_that_fails_is_told_and_costs_nothing") {
-            return;
-        }
-        let (cuda, stream) = open(4, SLOT_BYTES);
-        let given = variety(3);
-        let tensors = upload_all(&cuda, &stream, &given);
-        let all: Vec<_> = tensors.iter().collect();
-        let prepare = || ();
-        each_call_fails(&cuda, &given, prepare, |()| {
-            let download = cuda.download(&all, &stream, PATIENCE)?;
-            download.finish(PATIENCE).map_err(|(_, error)| error)
-        });
-    });
+    simulated::test(
+        "faults::each_call_that_fails_is_told_and_costs_nothing",
+        || {
+            if !simulated::needs_script("each_call_that_fails_is_told_and_costs_nothing") {
+                return;
+            }
+            let (cuda, stream) = open(4, SLOT_BYTES);
+            let given = variety(3);
+            let tensors = upload_all(&cuda, &stream, &given);
+            let all: Vec<_> = tensors.iter().collect();
+            let prepare = || ();
+            each_call_fails(&cuda, &given, prepare, |()| {
+                let download = cuda.download(&all, &stream, PATIENCE)?;
+                download.finish(PATIENCE).map_err(|(_, error)| error)
+            });
+        },
+    );
 }
 
 #[test]
@@ -131,7 +134,9 @@ fn a_copy_that_breaks_the_device_is_told_by_all_that_follows() {
         let given = variety(3);
         let tensors = upload_all(&cuda, &stream, &given);
         let all: Vec<_> = tensors.iter().collect();
-        tensors.iter().for_each(|tensor| tensor.wait(PATIENCE).unwrap());
+        tensors
+            .iter()
+            .for_each(|tensor| tensor.wait(PATIENCE).unwrap());
         simulated::stall(Streams::All);
         simulated::break_copy(2, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         let download = cuda.download(&all, &stream, PATIENCE).unwrap();

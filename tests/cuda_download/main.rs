@@ -50,22 +50,25 @@ fn tensors_of_all_kinds_come_back_as_they_were() {
 
 #[test]
 fn each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots() {
-    simulated::test("each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots", || {
-        let (cuda, stream) = open(4, SLOT_BYTES);
-        let given = variety(7);
-        let tensors = upload_all(&cuda, &stream, &given);
-        let downloaded = downloaded(&cuda, &stream, &tensors.iter().collect::<Vec<_>>());
-        let mut end = 0;
-        for view in downloaded.tensors().filter(|view| view.byte_len() > 0) {
-            let start = view.bytes().as_ptr().addr();
-            assert_eq!(start % 256, 0, "{:?}", view.descriptor());
-            assert!(end == 0 || (end..end + 256).contains(&start));
-            end = start + view.byte_len();
-        }
-        assert_eq!(cuda.statistics().in_use, 3);
-        drop(downloaded);
-        assert_eq!(cuda.statistics().in_use, 0);
-    });
+    simulated::test(
+        "each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots",
+        || {
+            let (cuda, stream) = open(4, SLOT_BYTES);
+            let given = variety(7);
+            let tensors = upload_all(&cuda, &stream, &given);
+            let downloaded = downloaded(&cuda, &stream, &tensors.iter().collect::<Vec<_>>());
+            let mut end = 0;
+            for view in downloaded.tensors().filter(|view| view.byte_len() > 0) {
+                let start = view.bytes().as_ptr().addr();
+                assert_eq!(start % 256, 0, "{:?}", view.descriptor());
+                assert!(end == 0 || (end..end + 256).contains(&start));
+                end = start + view.byte_len();
+            }
+            assert_eq!(cuda.statistics().in_use, 3);
+            drop(downloaded);
+            assert_eq!(cuda.statistics().in_use, 0);
+        },
+    );
 }
 
 #[test]
@@ -227,7 +230,10 @@ fn slots_of_a_leaked_download_are_never_used_again() {
         assert_eq!(cuda.statistics().in_use, 2);
         let error = cuda.take_pinned(8192, Wait::Never).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::RingFull { .. }));
-        drop((ManuallyDrop::into_inner(flying), ManuallyDrop::into_inner(sent)));
+        drop((
+            ManuallyDrop::into_inner(flying),
+            ManuallyDrop::into_inner(sent),
+        ));
     });
 }
 
@@ -256,7 +262,10 @@ fn a_stream_can_be_made_to_wait_until_the_sources_are_read() {
         let download = cuda.download(&[&tensor], &stream, PATIENCE).unwrap();
         download.wait_on(&other).unwrap();
         sources::fill_by_address(&tensor, 7, &other);
-        assert_same(download.finish(PATIENCE).unwrap().tensors(), &[given.clone()]);
+        assert_same(
+            download.finish(PATIENCE).unwrap().tensors(),
+            &[given.clone()],
+        );
         // The other stream's work is waited for.
         given.bytes.fill(7);
         let again = cuda.download(&[&tensor], &other, PATIENCE).unwrap();

@@ -84,43 +84,46 @@ fn whatever_cudarc_takes_is_a_source() {
 
 #[test]
 fn another_dtype_or_length_is_refused_before_any_call() {
-    simulated::test("sources::another_dtype_or_length_is_refused_before_any_call", || {
-        fn refused<T: Element, D: DevicePtr<T>>(info: TensorInfo, source: &D) -> ErrorKind {
-            Source::new::<T, D>(info, source).unwrap_err().kind()
-        }
+    simulated::test(
+        "sources::another_dtype_or_length_is_refused_before_any_call",
+        || {
+            fn refused<T: Element, D: DevicePtr<T>>(info: TensorInfo, source: &D) -> ErrorKind {
+                Source::new::<T, D>(info, source).unwrap_err().kind()
+            }
 
-        let (_cuda, stream) = open(1, 256);
-        let floats = stream.alloc_zeros::<f32>(10).unwrap();
-        let bytes = stream.alloc_zeros::<u8>(40).unwrap();
-        let before = simulated::scripted().then(|| simulated::calls("*"));
-        let length = |expected, actual| ErrorKind::Length { expected, actual };
-        let dtype = |expected, actual| ErrorKind::DType { expected, actual };
-        let of = |dtype, len: usize| info("x", dtype, &[len]);
-        for (found, expected) in [
-            (refused(of(DType::Float32, 9), &floats), length(36, 40)),
-            (refused(of(DType::Float32, 11), &floats), length(44, 40)),
-            (refused(of(DType::Float32, 0), &floats), length(0, 40)),
-            (
-                refused(of(DType::Int32, 10), &floats),
-                dtype(DType::Int32, DType::Float32),
-            ),
-            (
-                refused(of(DType::Float8E4M3Fn, 40), &bytes),
-                dtype(DType::Float8E4M3Fn, DType::UInt8),
-            ),
-        ] {
-            assert_eq!(found, expected);
-        }
-        let error = Source::from_bytes(of(DType::Float64, 4), &bytes).unwrap_err();
-        assert_eq!(error.kind(), length(32, 40));
-        assert_eq!(
-            error.to_string(),
-            "copying to the host: 40 bytes where there is room for 32"
-        );
-        if let Some(before) = before {
-            assert_eq!(simulated::calls("*"), before);
-        }
-    });
+            let (_cuda, stream) = open(1, 256);
+            let floats = stream.alloc_zeros::<f32>(10).unwrap();
+            let bytes = stream.alloc_zeros::<u8>(40).unwrap();
+            let before = simulated::scripted().then(|| simulated::calls("*"));
+            let length = |expected, actual| ErrorKind::Length { expected, actual };
+            let dtype = |expected, actual| ErrorKind::DType { expected, actual };
+            let of = |dtype, len: usize| info("x", dtype, &[len]);
+            for (found, expected) in [
+                (refused(of(DType::Float32, 9), &floats), length(36, 40)),
+                (refused(of(DType::Float32, 11), &floats), length(44, 40)),
+                (refused(of(DType::Float32, 0), &floats), length(0, 40)),
+                (
+                    refused(of(DType::Int32, 10), &floats),
+                    dtype(DType::Int32, DType::Float32),
+                ),
+                (
+                    refused(of(DType::Float8E4M3Fn, 40), &bytes),
+                    dtype(DType::Float8E4M3Fn, DType::UInt8),
+                ),
+            ] {
+                assert_eq!(found, expected);
+            }
+            let error = Source::from_bytes(of(DType::Float64, 4), &bytes).unwrap_err();
+            assert_eq!(error.kind(), length(32, 40));
+            assert_eq!(
+                error.to_string(),
+                "copying to the host: 40 bytes where there is room for 32"
+            );
+            if let Some(before) = before {
+                assert_eq!(simulated::calls("*"), before);
+            }
+        },
+    );
 }
 
 /// What counts its bytes in a way that does not fit.
@@ -219,52 +222,58 @@ fn without_tracking_what_the_producer_does_later_comes_later() {
 
 #[test]
 fn a_slice_from_before_tracking_is_not_freed_too_early() {
-    simulated::test("sources::a_slice_from_before_tracking_is_not_freed_too_early", || {
-        let (cuda, stream) = open(4, 4096);
-        let producer = cuda.context().new_stream().unwrap();
-        // SAFETY: streams are put in order by hand.
-        unsafe { cuda.context().disable_event_tracking() };
-        let slice = stream.alloc_zeros::<u8>(4096).unwrap();
-        // SAFETY: the one slice from before is read in order, as is the point here.
-        unsafe { cuda.context().enable_event_tracking() };
-        producer.join(&stream).unwrap();
-        let given = named("x", DType::UInt8, 0, 4096);
-        if simulated::scripted() {
-            simulated::stall(Streams::All);
-        }
-        let sources = [Source::new(given.info.clone(), &slice).unwrap()];
-        let download = cuda.download_sources(sources, &producer, PATIENCE).unwrap();
-        // On its own stream, which is not the producer.
-        drop(slice);
-        if simulated::scripted() {
-            simulated::release(Streams::All);
-        }
-        assert_same(download.finish(PATIENCE).unwrap().tensors(), &[given]);
-    });
+    simulated::test(
+        "sources::a_slice_from_before_tracking_is_not_freed_too_early",
+        || {
+            let (cuda, stream) = open(4, 4096);
+            let producer = cuda.context().new_stream().unwrap();
+            // SAFETY: streams are put in order by hand.
+            unsafe { cuda.context().disable_event_tracking() };
+            let slice = stream.alloc_zeros::<u8>(4096).unwrap();
+            // SAFETY: the one slice from before is read in order, as is the point here.
+            unsafe { cuda.context().enable_event_tracking() };
+            producer.join(&stream).unwrap();
+            let given = named("x", DType::UInt8, 0, 4096);
+            if simulated::scripted() {
+                simulated::stall(Streams::All);
+            }
+            let sources = [Source::new(given.info.clone(), &slice).unwrap()];
+            let download = cuda.download_sources(sources, &producer, PATIENCE).unwrap();
+            // On its own stream, which is not the producer.
+            drop(slice);
+            if simulated::scripted() {
+                simulated::release(Streams::All);
+            }
+            assert_same(download.finish(PATIENCE).unwrap().tensors(), &[given]);
+        },
+    );
 }
 
 #[test]
 fn tracked_sources_do_not_keep_the_producer_waiting() {
-    simulated::test("sources::tracked_sources_do_not_keep_the_producer_waiting", || {
-        if !simulated::needs_script("tracked_sources_do_not_keep_the_producer_waiting") {
-            return;
-        }
-        let (cuda, stream) = open(4, 4096);
-        let given = Given::new("x", DType::UInt8, &[4096], 1);
-        let tensor = given.upload(&cuda, &stream);
-        let slice = stream.alloc_zeros::<u8>(4096).unwrap();
-        tensor.wait(PATIENCE).unwrap();
-        stream.synchronize().unwrap();
-        // The second stream of the adapter is that to the host.
-        simulated::stall(Streams::Made(1));
-        let sources = [
-            Source::from(&tensor),
-            Source::new(info("y", DType::UInt8, &[4096]), &slice).unwrap(),
-        ];
-        let download = cuda.download_sources(sources, &stream, PATIENCE).unwrap();
-        // A kernel that has nothing to do with it.
-        stream.synchronize().unwrap();
-        simulated::release(Streams::All);
-        drop(download);
-    });
+    simulated::test(
+        "sources::tracked_sources_do_not_keep_the_producer_waiting",
+        || {
+            if !simulated::needs_script("tracked_sources_do_not_keep_the_producer_waiting") {
+                return;
+            }
+            let (cuda, stream) = open(4, 4096);
+            let given = Given::new("x", DType::UInt8, &[4096], 1);
+            let tensor = given.upload(&cuda, &stream);
+            let slice = stream.alloc_zeros::<u8>(4096).unwrap();
+            tensor.wait(PATIENCE).unwrap();
+            stream.synchronize().unwrap();
+            // The second stream of the adapter is that to the host.
+            simulated::stall(Streams::Made(1));
+            let sources = [
+                Source::from(&tensor),
+                Source::new(info("y", DType::UInt8, &[4096]), &slice).unwrap(),
+            ];
+            let download = cuda.download_sources(sources, &stream, PATIENCE).unwrap();
+            // A kernel that has nothing to do with it.
+            stream.synchronize().unwrap();
+            simulated::release(Streams::All);
+            drop(download);
+        },
+    );
 }

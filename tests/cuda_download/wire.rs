@@ -9,7 +9,9 @@ use tensorwire::transport::zmq::{Context, DEFAULT_COPY_BELOW};
 use tensorwire::transport::{Frames, RecvFrames, SendFrames, Wait};
 use tensorwire::{Decoder, Scalar};
 
-use crate::common::{PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, open, upload_all, variety};
+use crate::common::{
+    PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, open, upload_all, variety,
+};
 use crate::simulated;
 
 const SCALARS: [(&str, Scalar<'static>); 3] = [
@@ -32,80 +34,95 @@ fn assert_scalars<F: AsRef<[u8]>>(message: &Message<'_, '_, F>) {
 
 #[test]
 fn over_inproc_the_frame_received_is_the_slot_copied_to() {
-    simulated::test("wire::over_inproc_the_frame_received_is_the_slot_copied_to", || {
-        let context = Context::new();
-        let mut pull = context.pull().bind("inproc://download").unwrap();
-        let mut push = context.push().connect(pull.endpoint()).unwrap();
-        let (cuda, stream) = open(8, SLOT_BYTES);
-        for seed in 0..4 {
-            let given = variety(seed);
-            let tensors = upload_all(&cuda, &stream, &given);
-            let all: Vec<_> = tensors.iter().collect();
-            let downloaded = downloaded(&cuda, &stream, &all);
-            let slots: Vec<_> = downloaded.tensors().map(|view| view.bytes().as_ptr()).collect();
-            let mut parts = downloaded.into_parts(&SCALARS).unwrap();
-            let sent = addresses(&parts);
-            for ((address, len), slot) in sent[1..].iter().zip(&slots) {
-                assert!(*len == 0 || address == slot);
-                assert!(*len == 0 || !simulated::scripted() || {
-                    // SAFETY: the parts are there.
-                    let frame = unsafe { std::slice::from_raw_parts(*address, *len) };
-                    simulated::is_pinned(frame)
-                });
-            }
-            push.send_parts(&mut parts, Wait::Configured).unwrap();
-            assert!(parts.is_empty());
+    simulated::test(
+        "wire::over_inproc_the_frame_received_is_the_slot_copied_to",
+        || {
+            let context = Context::new();
+            let mut pull = context.pull().bind("inproc://download").unwrap();
+            let mut push = context.push().connect(pull.endpoint()).unwrap();
+            let (cuda, stream) = open(8, SLOT_BYTES);
+            for seed in 0..4 {
+                let given = variety(seed);
+                let tensors = upload_all(&cuda, &stream, &given);
+                let all: Vec<_> = tensors.iter().collect();
+                let downloaded = downloaded(&cuda, &stream, &all);
+                let slots: Vec<_> = downloaded
+                    .tensors()
+                    .map(|view| view.bytes().as_ptr())
+                    .collect();
+                let mut parts = downloaded.into_parts(&SCALARS).unwrap();
+                let sent = addresses(&parts);
+                for ((address, len), slot) in sent[1..].iter().zip(&slots) {
+                    assert!(*len == 0 || address == slot);
+                    assert!(
+                        *len == 0 || !simulated::scripted() || {
+                            // SAFETY: the parts are there.
+                            let frame = unsafe { std::slice::from_raw_parts(*address, *len) };
+                            simulated::is_pinned(frame)
+                        }
+                    );
+                }
+                push.send_parts(&mut parts, Wait::Configured).unwrap();
+                assert!(parts.is_empty());
 
-            let message = pull.recv().unwrap();
-            let received = addresses(message.frames());
-            assert_eq!(received.len(), sent.len());
-            for (sent, received) in sent.iter().zip(&received) {
-                assert!(sent.1 < DEFAULT_COPY_BELOW || sent == received);
+                let message = pull.recv().unwrap();
+                let received = addresses(message.frames());
+                assert_eq!(received.len(), sent.len());
+                for (sent, received) in sent.iter().zip(&received) {
+                    assert!(sent.1 < DEFAULT_COPY_BELOW || sent == received);
+                }
+                // The receiver reads the slots that the device wrote to.
+                assert_eq!(cuda.statistics().in_use, 3);
+                let mut decoder = Decoder::new();
+                let decoded = decoder.decode(message.frames()).unwrap();
+                assert_same(decoded.tensors(), &given);
+                assert_scalars(&decoded);
+                let again = cuda.upload_message(&decoded, &stream, PATIENCE).unwrap();
+                drop(message);
+                assert_eq!(cuda.statistics().in_use, 0, "let go by the receiver");
+                let all: Vec<_> = again.iter().collect();
+                assert_same(self::downloaded(&cuda, &stream, &all).tensors(), &given);
             }
-            // The receiver reads the slots that the device wrote to.
-            assert_eq!(cuda.statistics().in_use, 3);
-            let mut decoder = Decoder::new();
-            let decoded = decoder.decode(message.frames()).unwrap();
-            assert_same(decoded.tensors(), &given);
-            assert_scalars(&decoded);
-            let again = cuda.upload_message(&decoded, &stream, PATIENCE).unwrap();
-            drop(message);
-            assert_eq!(cuda.statistics().in_use, 0, "let go by the receiver");
-            let all: Vec<_> = again.iter().collect();
-            assert_same(self::downloaded(&cuda, &stream, &all).tensors(), &given);
-        }
-    });
+        },
+    );
 }
 
 #[test]
 fn over_tcp_the_slots_are_free_when_libzmq_has_sent_them() {
-    simulated::test("wire::over_tcp_the_slots_are_free_when_libzmq_has_sent_them", || {
-        let context = Context::new();
-        let mut pull = context.pull().bind("tcp://127.0.0.1:*").unwrap();
-        let mut push = context.push().connect(pull.endpoint()).unwrap();
-        let (cuda, stream) = open(4, SLOT_BYTES);
-        let mut decoder = Decoder::new();
-        for seed in 0..20 {
-            let given = variety(seed);
-            let tensors = upload_all(&cuda, &stream, &given);
-            let all: Vec<_> = tensors.iter().collect();
-            // Waits for slots that libzmq still has: its thread gives them back.
-            let download = cuda.download(&all, &stream, PATIENCE).unwrap();
-            drop(all);
-            drop(tensors);
-            let mut parts = download.finish(PATIENCE).unwrap().into_parts(&SCALARS).unwrap();
-            push.send_parts(&mut parts, Wait::Configured).unwrap();
-            let message = pull.recv().unwrap();
-            let decoded = decoder.decode(message.frames()).unwrap();
-            assert_same(decoded.tensors(), &given);
-            assert_scalars(&decoded);
-        }
-        let end = Instant::now() + Duration::from_secs(60);
-        while cuda.statistics().in_use > 0 {
-            assert!(Instant::now() < end, "{:?}", cuda.statistics());
-            thread::yield_now();
-        }
-    });
+    simulated::test(
+        "wire::over_tcp_the_slots_are_free_when_libzmq_has_sent_them",
+        || {
+            let context = Context::new();
+            let mut pull = context.pull().bind("tcp://127.0.0.1:*").unwrap();
+            let mut push = context.push().connect(pull.endpoint()).unwrap();
+            let (cuda, stream) = open(4, SLOT_BYTES);
+            let mut decoder = Decoder::new();
+            for seed in 0..20 {
+                let given = variety(seed);
+                let tensors = upload_all(&cuda, &stream, &given);
+                let all: Vec<_> = tensors.iter().collect();
+                // Waits for slots that libzmq still has: its thread gives them back.
+                let download = cuda.download(&all, &stream, PATIENCE).unwrap();
+                drop(all);
+                drop(tensors);
+                let mut parts = download
+                    .finish(PATIENCE)
+                    .unwrap()
+                    .into_parts(&SCALARS)
+                    .unwrap();
+                push.send_parts(&mut parts, Wait::Configured).unwrap();
+                let message = pull.recv().unwrap();
+                let decoded = decoder.decode(message.frames()).unwrap();
+                assert_same(decoded.tensors(), &given);
+                assert_scalars(&decoded);
+            }
+            let end = Instant::now() + Duration::from_secs(60);
+            while cuda.statistics().in_use > 0 {
+                assert!(Instant::now() < end, "{:?}", cuda.statistics());
+                thread::yield_now();
+            }
+        },
+    );
 }
 
 #[test]
