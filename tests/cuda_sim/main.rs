@@ -4,6 +4,7 @@
 #![cfg(feature = "cuda")]
 
 mod availability;
+mod bare;
 mod faults;
 mod frames;
 mod given;
@@ -17,3 +18,4 @@ mod scripts;
 mod simulated;
 mod streams;
 mod upload;
+mod wrongs;
