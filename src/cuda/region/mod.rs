@@ -28,7 +28,6 @@ use cudarc::driver::{CudaEvent, CudaStream};
 use super::Cuda;
 use super::driver::Driver;
 use crate::plane::{self, Region};
-use crate::transfer::pool::Slot;
 
 pub use error::RegionError;
 pub use load::Loading;
@@ -41,7 +40,8 @@ pub use store::Storing;
 ///
 /// # Examples
 ///
-/// A hop of a pipeline, from the slot that a peer has filled to the slot that is pushed to the next:
+/// A hop of a pipeline, from the slot that a peer has filled to the slot that is pushed to the next. A worker of the
+/// transfer protocol has [`load_received`](Self::load_received) for it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -89,7 +89,8 @@ struct Body {
 
 /// A slot that a copy on `stream` may still use: the driver refused to tell when it is over.
 struct Doubt {
-    slot: Slot,
+    /// It, or who holds it.
+    slot: Box<dyn Send + Sync>,
     stream: Arc<CudaStream>,
 }
 
@@ -128,8 +129,8 @@ impl PinnedRegion {
         &self.body.region
     }
 
-    /// Keeps `slot` until what is on `stream` by now has run; then it goes back to its pool.
-    fn abandon(&self, slot: Slot, stream: &Arc<CudaStream>) {
+    /// Keeps `slot`, or who holds it, until what is on `stream` by now has run; then it goes back.
+    fn abandon<S: Send + Sync + 'static>(&self, slot: S, stream: &Arc<CudaStream>) {
         let driver = &self.body.driver;
         let event = driver.create_event().and_then(|event| {
             driver.record(&event, stream)?;
@@ -141,14 +142,14 @@ impl PinnedRegion {
                 self.keep(slot, event);
             }
             Err(_) => self.body.doubts().push(Doubt {
-                slot,
+                slot: Box::new(slot),
                 stream: stream.clone(),
             }),
         }
     }
 
-    /// Keeps `slot` until `event` has fired; then it goes back to its pool.
-    fn keep(&self, slot: Slot, event: Arc<CudaEvent>) {
+    /// Keeps `slot`, or who holds it, until `event` has fired; then it goes back.
+    fn keep<S: Send + Sync + 'static>(&self, slot: S, event: Arc<CudaEvent>) {
         let owners = Box::new((slot, self.body.clone()));
         self.cuda.shared.keeper.keep(event, owners);
     }
