@@ -114,15 +114,18 @@ impl Buffer {
             // The stream does not wait: so this thread has to.
             let _unknown = self.driver.synchronize(ready);
         }
-        let context = self.driver.context();
-        if !context.is_event_tracking() {
+        let (ours, theirs) = (self.driver.context(), stream.context());
+        if !ours.is_event_tracking() {
             return SyncOnDrop::Record(None);
         }
+        // Where the guard would record nothing, or fail, this thread waits: the event is of our context, and the guard asks the
+        // handle to the context that the stream has whether it tracks, which each handle knows only of its own streams.
+        let is_recorded = ours == theirs && theirs.is_managing_stream_synchronization();
         // The default stream of each thread is one handle for many streams: one event would not do.
-        let reader = if is_per_thread(stream) {
-            None
-        } else {
+        let reader = if is_recorded && !is_per_thread(stream) {
             self.reader(stream)
+        } else {
+            None
         };
         match reader {
             Some(event) => SyncOnDrop::Record(Some((event, stream))),
@@ -195,8 +198,14 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let is_joined = self.pointer != 0 && self.join_readers();
+        // One after the other: each in the drop of the one before, many would need much stack.
+        let mut reader = self.readers.take();
+        while let Some(mut last) = reader {
+            reader = last.next.take();
+        }
         // Memory that may be read yet is leaked.
-        if self.pointer == 0 || !self.join_readers() {
+        if !is_joined {
             return;
         }
         // SAFETY: `free` asks three things.

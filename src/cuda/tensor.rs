@@ -204,6 +204,9 @@ impl DeviceTensor for Tensor {
 /// It stands where cudarc takes a [`DevicePtr`]: the stream of the call waits for the upload, and the memory
 /// is freed after what the call reads. With cudarc's event tracking disabled the latter is left to the user, as it is for
 /// cudarc's own slices.
+///
+/// Where cudarc records no event of the read, the host waits for it at the end of the call: on the per-thread default stream, and
+/// on streams of another context, or of another handle to this one (a second `CudaContext::new`) that has made no stream.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     tensor: &'a Tensor,

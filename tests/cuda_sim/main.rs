@@ -3,9 +3,10 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
-mod doubt;
 mod availability;
 mod bare;
+mod contexts;
+mod doubt;
 mod faults;
 mod frames;
 mod given;
@@ -18,6 +19,7 @@ mod rounds;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod strangers;
 mod streams;
 mod upload;
 mod wrongs;
