@@ -9,6 +9,7 @@
 //! ```
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Buffer {
     ready: Option<Arc<CudaEvent>>,
     /// Who reads it on other streams. It only grows, so that what is in it can be lent.
     readers: OnceLock<Box<Reader>>,
+    /// There may be a read that no event tells of.
+    is_in_doubt: AtomicBool,
 }
 
 /// The last read on a stream that cudarc's safe layer knows of.
@@ -64,6 +67,7 @@ impl Buffer {
             stream: stream.clone(),
             ready: None,
             readers: OnceLock::new(),
+            is_in_doubt: AtomicBool::new(false),
         })
     }
 
@@ -127,6 +131,10 @@ impl Buffer {
         } else {
             None
         };
+        // While an error is kept, cudarc's guard returns it to itself, and neither records nor waits.
+        if Driver::is_parked(ours) || Driver::is_parked(theirs) {
+            self.is_in_doubt.store(true, Ordering::Relaxed);
+        }
         match reader {
             Some(event) => SyncOnDrop::Record(Some((event, stream))),
             None => SyncOnDrop::sync_stream(stream),
@@ -169,6 +177,11 @@ impl Buffer {
 
     /// Makes its stream wait for the reads on others. `false` if it is not known that they are over by then.
     fn join_readers(&self) -> bool {
+        if self.is_in_doubt.load(Ordering::Relaxed)
+            && let Err(_named) = self.driver.synchronize_context()
+        {
+            return false;
+        }
         let mut place = &self.readers;
         while let Some(reader) = place.get() {
             if let Err(error) = self.stream.wait(&reader.event) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr as _};
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr as _, DevicePtrMut as _};
 use tensorwire::DType;
 use tensorwire::cuda::{Cuda, Source};
 use tensorwire::device::{Device as _, Download as _, TensorInfo};
@@ -121,6 +123,48 @@ fn a_tensor_of_one_handle_belongs_to_a_stream_of_another() {
             drop(tensor);
             drop(download);
             assert!(bytes(&copy) == given.bytes);
+        }
+    });
+}
+
+#[test]
+fn a_read_that_could_not_be_recorded_is_over_before_the_memory_is_freed() {
+    let name = "contexts::a_read_that_could_not_be_recorded_is_over_before_the_memory_is_freed";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let (cuda, stream, default) = apart();
+        let other = cuda.context().new_stream().unwrap();
+        let given = Given::of_len("latents", LEN);
+        for reader in [&other, &default] {
+            for is_kept_before in [false, true] {
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                let mut copy: CudaSlice<u8> = reader.alloc_zeros(LEN).unwrap();
+                reader.synchronize().unwrap();
+                let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+                if is_kept_before {
+                    for context in [cuda.context(), reader.context()] {
+                        context.record_err::<()>(Err(DriverError(code)));
+                    }
+                } else {
+                    // The reader does not wait for the upload: so the host does.
+                    simulated::fail("cuStreamWaitEvent", 0, code);
+                }
+                // As `memcpy_dtod` does, which tells first what is kept.
+                let bytes = tensor.bytes();
+                let (source, read) = bytes.device_ptr(reader);
+                let (target, written) = copy.device_ptr_mut(reader);
+                // SAFETY: both are memory of the device of that length, and stay until the copy has run.
+                unsafe { result::memcpy_dtod_async(target, source, LEN, reader.cu_stream()) }
+                    .unwrap();
+                drop((read, written));
+                drop(tensor);
+                simulated::fail_no_more();
+                let kept = [cuda.context(), reader.context()].map(|context| context.check_err());
+                assert!(kept.iter().any(Result::is_err));
+                assert!(read_at(reader, target, LEN) == given.bytes);
+            }
         }
     });
 }

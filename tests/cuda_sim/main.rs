@@ -5,6 +5,7 @@
 
 mod availability;
 mod bare;
+mod chaos;
 mod contexts;
 mod doubt;
 mod faults;
@@ -21,5 +22,6 @@ mod scripts;
 mod simulated;
 mod strangers;
 mod streams;
+mod unasked;
 mod upload;
 mod wrongs;
