@@ -111,7 +111,7 @@ impl Cuda {
         }
         let flight = slots.submit(&shared.to_host);
         let event = flight.as_ref().ok().map(|flight| &**flight.event());
-        let released = shared.release(sources, producer, event, &begun);
+        let released = shared.release(producer, event, &begun);
         begun.result?;
         let flight = flight?;
         released?;

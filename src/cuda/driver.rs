@@ -8,7 +8,7 @@
 //! | `cuMemcpyHtoDAsync`, `cuMemcpyDtoHAsync` from and to pinned memory | no |
 //! | the same from and to other memory | may, in parts of it |
 //! | `cuEventRecord`, `cuEventQuery`, `cuStreamWaitEvent` | no |
-//! | `cuEventSynchronize` | yes |
+//! | `cuEventSynchronize`, `cuStreamSynchronize`, `cuCtxSynchronize` | yes |
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -141,6 +141,19 @@ impl Driver {
         // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
         let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
         self.check(Step::WaitEvent, ran)
+    }
+
+    /// Blocks this thread until all streams of the context have run what is on them. For drops, where it is not known on which.
+    pub(super) fn synchronize_context(&self) -> Result<(), CudaError> {
+        self.check(Step::Enter, self.bind())?;
+        self.check(Step::WaitEvent, result::ctx::synchronize())
+    }
+
+    /// Tells whether something that failed is kept and not told yet, and keeps it.
+    pub(super) fn is_parked(context: &CudaContext) -> bool {
+        let parked = context.check_err();
+        context.record_err(parked);
+        parked.is_err()
     }
 
     /// Makes what comes next on `stream` wait for `event`; the host does not.

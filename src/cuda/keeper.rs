@@ -19,7 +19,7 @@ use super::ring;
 /// Dropped, it waits for all of them; an owner whose copy cannot be said to be over is leaked.
 pub(super) struct Keeper {
     kept: Lock<Vec<Kept>>,
-    /// Held by who looks, so that nobody else finds the list empty meanwhile.
+    /// Held by who looks, and takes out.
     looks: Lock<()>,
     /// Where those wait that may wait for what is kept here.
     ring: Weak<ring::Shared>,
@@ -67,9 +67,10 @@ impl Keeper {
             return Ok(());
         }
         let mut result = Ok(());
-        let _alone = self.looks.lock();
-        // No driver is asked, and no owner dropped, under the lock that `keep` needs. It adds at the end, and only who looks takes
-        // out, so that what is at a place stays there.
+        let mut alone = self.looks.lock();
+        // No driver is asked under the lock that `keep` needs. It adds at the end, and only who looks takes
+        // out, so that what is at a place stays there. An owner is dropped under neither lock: it may be code of the user's, which
+        // calls this. Another may look meanwhile, and then what it leaves is left for the next look.
         let mut at = 0_usize;
         loop {
             let Some(event) = self.kept().get(at).map(|kept| kept.event.clone()) else {
@@ -78,7 +79,9 @@ impl Keeper {
             match self.driver.is_complete(&event) {
                 Ok(true) => {
                     let kept = self.kept().remove(at);
+                    drop(alone);
                     kept.let_go();
+                    alone = self.looks.lock();
                 }
                 Ok(false) => at = at.saturating_add(1),
                 Err(error) => {

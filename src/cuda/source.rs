@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
@@ -13,6 +14,7 @@ use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 use super::adapter::Shared;
 use super::driver::Driver;
 use super::error::{CudaError, Step};
+use super::incoming::check_context;
 use super::tensor::{Tensor, View, offset};
 use crate::device::{DeviceTensor as _, ErrorKind, TensorInfo};
 use crate::tensor::Element;
@@ -171,12 +173,26 @@ impl<T, D: DevicePtr<T>> Readable for Elements<'_, T, D> {
 
 /// What became of copies that were to be put on a stream.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct Begun<'a> {
     /// The device may be writing: an event that is recorded now tells when it has done.
     pub(super) is_begun: bool,
-    /// cudarc does not know that each source is being read: those who free or change one have to wait.
-    is_untracked: bool,
+    /// The streams of the sources of which cudarc does not know that they are being read: those who free or change one there
+    /// have to wait.
+    untracked: Vec<&'a CudaStream>,
     pub(super) result: Result<(), CudaError>,
+}
+
+/// A copy that is to be put on the stream.
+struct Read<'a> {
+    /// Of the source.
+    index: usize,
+    /// From the start of the target.
+    offset: usize,
+    len: usize,
+    pointer: CUdeviceptr,
+    guard: SyncOnDrop<'a>,
+    /// On which the source is freed.
+    owner: &'a CudaStream,
 }
 
 impl Shared {
@@ -186,31 +202,67 @@ impl Shared {
     /// Neighbours on the device that are to be neighbours on the host come in one copy, if the gap is at most `gap` bytes:
     /// those are copied as well, and may hold what others have left there.
     ///
+    /// It may panic where the code of a source does, and then no copy is on the stream.
+    ///
     /// # Safety
     ///
     /// Until the copies have run, the memory from `target` on is pinned, in one allocation with room for each source at its offset,
     /// and nobody uses it or frees it; that holds on errors too, as far as `is_begun` says.
-    pub(super) unsafe fn begin_copies(
-        &self,
-        sources: &[Source<'_>],
+    pub(super) unsafe fn begin_copies<'a>(
+        &'a self,
+        sources: &'a [Source<'_>],
         offsets: &[usize],
         gap: usize,
         target: NonNull<u8>,
         producer: &CudaStream,
-    ) -> Begun {
+    ) -> Begun<'a> {
         let mut begun = Begun {
             is_begun: false,
-            is_untracked: false,
+            untracked: Vec::new(),
             result: Ok(()),
         };
-        begun.result = self.follow(producer);
+        // All code that is not ours runs before the first copy: a panic of it leaves nothing under way.
+        let reads = match self.read_all(sources, offsets, gap, producer) {
+            Ok(reads) => reads,
+            Err(error) => {
+                begun.result = Err(error);
+                return begun;
+            }
+        };
+        begun.untracked.reserve(reads.len());
+        for read in reads {
+            let index = read.index;
+            // SAFETY: `NonNull::add` asks that the sum stays inside of one allocation of at most `isize::MAX` bytes: there is
+            // room at the offset, says the caller.
+            let target = unsafe { target.add(read.offset) };
+            // SAFETY: `begin_copy` asks for pinned memory with room for the bytes that nobody uses or frees until the copy
+            // has run: the caller says so of each source, and the bytes between two of them are in the same memory. It asks
+            // that the source has so many bytes: others that are behind it lie in the same allocation.
+            let result = unsafe { self.begin_copy(read, target, &mut begun) };
+            if let Err(error) = result {
+                begun.result = Err(error.of_tensor(index));
+                break;
+            }
+        }
+        begun
+    }
+
+    /// What is to be copied from where, once the stream to the host waits for it.
+    fn read_all<'a>(
+        &'a self,
+        sources: &'a [Source<'_>],
+        offsets: &[usize],
+        gap: usize,
+        producer: &CudaStream,
+    ) -> Result<Vec<Read<'a>>, CudaError> {
+        check_context(self, producer)?;
+        self.follow(producer)?;
         let places = sources.iter().zip(offsets.iter().copied()).enumerate();
         let mut places = places
             .filter(|(_, (source, _))| source.info.byte_len() > 0)
             .peekable();
-        while begun.result.is_ok()
-            && let Some((index, (source, offset))) = places.next()
-        {
+        let mut reads = Vec::new();
+        while let Some((index, (source, offset))) = places.next() {
             let mut len = source.info.byte_len();
             let is_next = |len: usize, other: &Source<'_>, start: usize| {
                 let distance = start.checked_sub(offset)?;
@@ -223,43 +275,70 @@ impl Shared {
                 len = distance.saturating_add(other.info.byte_len());
                 places.next();
             }
-            // SAFETY: `NonNull::add` asks that the sum stays inside of one allocation of at most `isize::MAX` bytes: there is
-            // room at the offset, says the caller.
-            let target = unsafe { target.add(offset) };
-            // SAFETY: `begin_copy` asks for pinned memory with room for `len` bytes that nobody uses or frees until the copy
-            // has run: the caller says so of each source, and the bytes between two of them are in the same memory. It asks
-            // that the source has so many bytes: others that are behind it lie in the same allocation.
-            let result = unsafe { self.begin_copy(source, target, len, &mut begun) };
-            begun.result = result.map_err(|error| error.of_tensor(index));
+            let read = self.read(source, producer);
+            let (pointer, guard, owner) = read.map_err(|error| error.of_tensor(index))?;
+            reads.push(Read {
+                index,
+                offset,
+                len,
+                pointer,
+                guard,
+                owner,
+            });
         }
-        begun
+        Ok(reads)
+    }
+
+    /// Where `source` is, once the stream to the host waits for it; what is to be dropped when it has been read; and the
+    /// stream on which it is freed.
+    fn read<'a>(
+        &'a self,
+        source: &'a Source<'_>,
+        producer: &CudaStream,
+    ) -> Result<(CUdeviceptr, SyncOnDrop<'a>, &'a CudaStream), CudaError> {
+        let owner = &**source.stream();
+        check_context(self, owner)?;
+        let theirs = owner.context();
+        // cudarc thinks of nothing that would have to be waited for in a context with one stream. But ours is another: where the
+        // context was opened twice, each handle counts for itself.
+        if theirs.is_event_tracking() && !theirs.is_in_multi_stream_mode() && owner != producer {
+            self.follow(owner)?;
+        }
+        let (pointer, guard) = source.read(&self.to_host);
+        // What cudarc could not return.
+        surface(&self.driver, Step::WaitEvent)?;
+        Ok((pointer, guard, owner))
     }
 
     /// Makes the stream to the host wait for what is on `producer` by now.
     fn follow(&self, producer: &CudaStream) -> Result<(), CudaError> {
-        let event = self.driver.create_event()?;
-        self.driver.record(&event, producer)?;
-        self.driver.wait(&self.to_host, &event)
+        self.join(producer, &self.to_host)
     }
 
-    /// Puts a copy of `len` bytes from the start of `source` on the stream to the host.
+    /// Puts a copy of what is to be `read` on the stream to the host.
     ///
     /// # Safety
     ///
-    /// There are so many from there on in one allocation. Until the copy has run, the memory from `target` on is pinned, has
+    /// There are so many bytes from there on in one allocation. Until the copy has run, the memory from `target` on is pinned, has
     /// room for them, and nobody uses it or frees it.
-    unsafe fn begin_copy(
+    unsafe fn begin_copy<'a>(
         &self,
-        source: &Source<'_>,
+        read: Read<'a>,
         target: NonNull<u8>,
-        len: usize,
-        begun: &mut Begun,
+        begun: &mut Begun<'a>,
     ) -> Result<(), CudaError> {
-        let (pointer, guard) = source.read(&self.to_host);
-        // What cudarc could not return.
-        surface(&self.driver, Step::WaitEvent)?;
+        let Read {
+            len,
+            pointer,
+            guard,
+            owner,
+            ..
+        } = read;
         begun.is_begun = true;
-        let is_managed = self.driver.context().is_managing_stream_synchronization();
+        let contexts = [owner.context(), self.driver.context()];
+        let is_managed = contexts
+            .iter()
+            .all(|context| context.is_managing_stream_synchronization());
         let is_tracked = is_managed && matches!(guard, SyncOnDrop::Record(Some(_)));
         // SAFETY: `copy_to_host` asks for pinned memory that nobody else uses until the copy has run: the caller says so;
         // and for memory of the device that nobody writes to, ordered on the stream: the stream waits for what cudarc knows
@@ -270,21 +349,22 @@ impl Shared {
         };
         drop(guard);
         let recorded = surface(&self.driver, Step::RecordEvent);
-        begun.is_untracked |= !is_tracked || recorded.is_err();
+        if !is_tracked || recorded.is_err() {
+            begun.untracked.push(owner);
+        }
         copied.and(recorded)
     }
 
-    /// Makes those wait that cudarc does not make wait: whoever frees or changes one of the `sources` of copies that
+    /// Makes those wait that cudarc does not make wait: whoever frees or changes a source of the copies that
     /// `begun` tells of and that are over when `event` has fired. If there is no event, or none
     /// is waited for, the host waits: what others free is not to be read.
     pub(super) fn release(
         &self,
-        sources: &[Source<'_>],
         producer: &CudaStream,
         event: Option<&CudaEvent>,
-        begun: &Begun,
+        begun: &Begun<'_>,
     ) -> Result<(), CudaError> {
-        if !begun.is_untracked {
+        if begun.untracked.is_empty() {
             return Ok(());
         }
         let Some(event) = event else {
@@ -293,8 +373,7 @@ impl Shared {
         };
         let mut previous = producer;
         let mut result = self.driver.wait(producer, event);
-        for source in sources {
-            let stream = &**source.stream();
+        for &stream in &begun.untracked {
             if stream != previous && stream != producer {
                 // Each of them, whatever became of the others.
                 let waits = self.driver.wait(stream, event);

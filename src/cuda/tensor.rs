@@ -253,6 +253,9 @@ impl DeviceTensor for Tensor {
 /// is freed after what the call reads. With cudarc's event tracking disabled the latter is left to the user, as it is for
 /// cudarc's own slices.
 ///
+/// Where cudarc records no event of the read, the host waits for it at the end of the call: on the per-thread default stream, and
+/// on streams of another context, or of another handle to this one (a second `CudaContext::new`) that has made no stream.
+///
 /// [trait]: https://docs.rs/cudarc/0.19/cudarc/driver/trait.DevicePtr.html
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {

@@ -23,8 +23,10 @@ use crate::transport::{Deadline, Wait};
 impl Cuda {
     /// Brings a tensor into memory of the device that is there already: a `CudaSlice`, or a mutable view of some of one.
     ///
-    /// What was put on any stream before and uses `target` comes first, as cudarc tracks it; with
-    /// its event tracking disabled, what was put on the stream of `target`. What comes next on that stream sees the bytes.
+    /// What was put on the stream of `target` before comes first, and so does what uses `target` on any other, as far as cudarc
+    /// tracks it. What comes next on that stream sees the bytes.
+    ///
+    /// As cudarc's own copies do, it takes the word of a `D` that is not cudarc's for where its memory is, and how much of it.
     ///
     /// # Errors
     ///
@@ -69,9 +71,9 @@ impl Cuda {
         taken.map_err(|error| error.of_tensor(0))?;
 
         let (context, to_device) = (self.context(), &shared.to_device);
-        if !context.is_event_tracking() {
-            shared.join(&owner, to_device)?;
-        }
+        // Also where cudarc tracks: not in a context of one stream, and what counts there is the handle to it that `target` has.
+        let event = shared.driver.create_event()?;
+        shared.order(&event, &owner, to_device)?;
         let (address, written) = target.device_ptr_mut(to_device);
         // What went wrong in there was parked by cudarc: the stream may not wait as it has to.
         let parked = shared.driver.check(Step::WaitEvent, context.check_err());
@@ -84,7 +86,7 @@ impl Cuda {
             };
             // SAFETY: `copy` and `send` ask that the memory of the target is the device's, nobody else's before
             // what is put on the stream has run, and freed after that. It is `target`'s, which has room for just these
-            // bytes, and is borrowed alone. `device_ptr_mut`, or the join before, made the stream wait for earlier uses.
+            // bytes, and is borrowed alone. `device_ptr_mut`, and the join before, made the stream wait for earlier uses.
             // Later ones come after: `written` tells cudarc, and the owner's stream waits or this thread does, below.
             unsafe { staging.copy(bytes, place, bytes.len(), until, |_, _| ()) }?;
             // SAFETY: as above.
@@ -92,7 +94,7 @@ impl Cuda {
         });
         drop(written);
         let told = shared.driver.check(Step::RecordEvent, context.check_err());
-        let joined = shared.join(to_device, &owner);
+        let joined = shared.order(&event, to_device, &owner);
         if told.is_err() || joined.is_err() {
             // Nobody else would wait for the copies.
             let over = shared.driver.synchronize_stream(to_device);
@@ -281,9 +283,18 @@ impl Cuda {
 impl Shared {
     /// Makes what comes next on `later` wait for what is on `earlier` by now.
     pub(super) fn join(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), CudaError> {
-        let event = self.driver.create_event()?;
-        self.driver.record(&event, earlier)?;
-        self.driver.wait(later, &event)
+        self.order(&self.driver.create_event()?, earlier, later)
+    }
+
+    /// The same, by an event of the caller's.
+    fn order(
+        &self,
+        event: &CudaEvent,
+        earlier: &CudaStream,
+        later: &CudaStream,
+    ) -> Result<(), CudaError> {
+        self.driver.record(event, earlier)?;
+        self.driver.wait(later, event)
     }
 
     /// Keeps `frames` until what is on the stream to the device by now has run; `event` is recorded there.

@@ -5,6 +5,8 @@
 
 mod availability;
 mod bare;
+mod chaos;
+mod contexts;
 mod doubt;
 mod faults;
 mod frames;
@@ -18,6 +20,8 @@ mod rounds;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod strangers;
 mod streams;
+mod unasked;
 mod upload;
 mod wrongs;

@@ -10,6 +10,7 @@ use super::in_use::InUse;
 use super::runs::Runs;
 use super::{PinnedRegion, RegionError};
 use crate::cuda::buffer::Buffer;
+use crate::cuda::incoming::check_stream;
 use crate::cuda::tensor::offset;
 use crate::cuda::{CudaError, Tensor};
 use crate::device::{TensorInfo, Tensors};
@@ -34,14 +35,15 @@ impl PinnedRegion {
     ///
     /// - [`Plane`](RegionError::Plane) for a slot of another region.
     /// - [`Decode`](RegionError::Decode) for a manifest of a slot of another length.
-    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says.
+    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says; for a stream that
+    ///   [tensors cannot belong to](crate::cuda::Cuda#impl-Device-for-Cuda).
     pub fn load(
         &self,
         slot: Slot,
         manifest: &Manifest<'_, '_>,
         stream: &Arc<CudaStream>,
     ) -> Result<(Tensors<Tensor>, Loading), (Option<Slot>, RegionError)> {
-        let batch = self.prepare(&slot, manifest);
+        let batch = self.prepare(&slot, manifest, stream);
         self.start(slot, batch, stream)
     }
 
@@ -109,7 +111,7 @@ impl PinnedRegion {
         let slot = received.slot();
         let manifest = decoder.decode(received.manifest(), slot.len());
         let batch = manifest.map_err(RegionError::from);
-        let batch = batch.and_then(|manifest| self.prepare(slot, &manifest));
+        let batch = batch.and_then(|manifest| self.prepare(slot, &manifest, stream));
         let started = self.start(received, batch, stream);
         started.map_err(|(received, error)| (received.map(Box::new), error))
     }
@@ -149,18 +151,24 @@ impl PinnedRegion {
     }
 
     /// Does everything that can fail before the device has the slot.
-    fn prepare(&self, slot: &Slot, manifest: &Manifest<'_, '_>) -> Result<Batch, RegionError> {
+    fn prepare(
+        &self,
+        slot: &Slot,
+        manifest: &Manifest<'_, '_>,
+        stream: &CudaStream,
+    ) -> Result<Batch, RegionError> {
         let shared = &self.cuda.shared;
+        check_stream(shared, stream)?;
         shared.keeper.poll()?;
         let tensors = manifest.attach(self.region().bytes(slot)?)?;
         let ranges = manifest.entries().map(|entry| entry.range());
         let runs = Runs::new(ranges, shared.options.batch_bytes());
-        let (driver, stream) = (&shared.driver, &shared.to_device);
+        let (driver, to_device) = (&shared.driver, &shared.to_device);
         let groups = runs.groups.iter();
-        let groups = groups.map(|&len| Buffer::allocate(driver, len, stream));
+        let groups = groups.map(|&len| Buffer::allocate(driver, len, to_device));
         Ok(Batch {
             groups: groups.collect::<Result<_, _>>()?,
-            none: Buffer::allocate(driver, 0, stream)?,
+            none: Buffer::allocate(driver, 0, to_device)?,
             event: Arc::new(driver.create_event()?),
             tensors: tensors.tensors().map(|view| describe(&view)).collect(),
             runs,
