@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 
 use super::adapter::Shared;
 use super::driver::Driver;
@@ -116,14 +116,11 @@ impl<'a> Source<'a> {
         self.info
     }
 
-    /// Whether whoever frees or changes the memory waits for reads that are told to cudarc. Handles to one context do not
-    /// agree on that: one that knows of no stream but the default one does not look.
-    fn is_managed(&self) -> bool {
+    /// Whether whoever frees or changes the memory waits for reads that are told to cudarc by `context`. Handles to one context do
+    /// not agree on that: one that knows of no stream but the default one, now or when it comes to that, does not look.
+    fn is_managed_by(&self, context: &Arc<CudaContext>) -> bool {
         match &self.memory {
-            Memory::Other(memory) => {
-                let context = memory.stream().context();
-                context.is_managing_stream_synchronization()
-            }
+            Memory::Other(memory) => Arc::ptr_eq(memory.stream().context(), context),
             // It looks for itself.
             Memory::Tensor(..) => true,
         }
@@ -294,7 +291,7 @@ impl Shared {
                 pointer,
                 len,
                 guard,
-                is_managed: source.is_managed(),
+                is_managed: source.is_managed_by(self.driver.context()),
                 stream: source.stream().clone(),
             });
         }
