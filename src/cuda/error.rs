@@ -56,9 +56,11 @@ impl CudaError {
         }
     }
 
-    /// The same, of the tensor at `index` in wire order.
+    /// The same, of the tensor at `index` in wire order; but what broke the device was not about that one.
     pub(super) const fn of_tensor(mut self, index: usize) -> Self {
-        self.tensor = Some(index);
+        if !matches!(self.kind, ErrorKind::Unusable) {
+            self.tensor = Some(index);
+        }
         self
     }
 
@@ -76,7 +78,7 @@ impl CudaError {
         self.step
     }
 
-    /// Returns which tensor it was about, by its place in wire order.
+    /// Returns which tensor it was about, by its place in wire order; none for [`ErrorKind::Unusable`].
     #[must_use]
     pub const fn tensor(&self) -> Option<usize> {
         self.tensor

@@ -21,7 +21,9 @@ use crate::tensor::Element;
 /// A tensor to bring back from the device: what it is called and looks like, and where its bytes are.
 ///
 /// It is made of a [`Tensor`], or of whatever cudarc takes for memory of a device: a `CudaSlice`, a view of one,
-/// memory of another crate that implements [`DevicePtr`].
+/// memory of another crate that implements [`DevicePtr`][trait].
+///
+/// [trait]: https://docs.rs/cudarc/0.19/cudarc/driver/trait.DevicePtr.html
 ///
 /// Where the memory lies and how long it is, is taken as its owner says, as cudarc's own copies take it: a [`DevicePtr`] that
 /// names memory that is not its own has the device read that.

@@ -145,6 +145,43 @@ impl Cuda {
     /// # Errors
     ///
     /// `OutOfMemory`, the driver's.
+    ///
+    /// # Examples
+    ///
+    /// All payloads of a message off a stream of bytes, into one piece of pinned memory, which is used for the next message once
+    /// the device has done with it:
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use std::sync::Arc;
+    ///
+    /// use cudarc::driver::CudaStream;
+    /// use tensorwire::message::Metadata;
+    /// use tensorwire::cuda::{Cuda, Pinned, PinnedBytes, Tensor};
+    /// use tensorwire::device::Tensors;
+    ///
+    /// fn receive(
+    ///     cuda: &Cuda,
+    ///     stream: &Arc<CudaStream>,
+    ///     metadata: Metadata<'_, '_>,
+    ///     payloads: &mut impl Read,
+    ///     mut place: Pinned,
+    /// ) -> Result<(Tensors<Tensor>, PinnedBytes), Box<dyn std::error::Error>> {
+    ///     let room = place.as_mut().get_mut(..metadata.tensor_bytes());
+    ///     payloads.read_exact(room.ok_or("a message larger than its place")?)?;
+    ///     let all = place.share();
+    ///     let mut at = 0;
+    ///     let mut frames = Vec::new();
+    ///     for descriptor in metadata.descriptors() {
+    ///         let end = at + descriptor.byte_len();
+    ///         frames.extend(all.slice(at..end));
+    ///         at = end;
+    ///     }
+    ///     let tensors = cuda.upload_pinned_message(&metadata.attach(&frames)?, stream)?;
+    ///     // Later: `Cuda::poll`, then `PinnedBytes::try_into_pinned`.
+    ///     Ok((tensors, all))
+    /// }
+    /// ```
     pub fn upload_pinned_message(
         &self,
         message: &Message<'_, '_, PinnedBytes>,
