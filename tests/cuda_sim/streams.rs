@@ -284,3 +284,18 @@ fn reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed() 
         },
     );
 }
+
+#[test]
+fn a_tensor_may_go_on_a_thread_that_has_not_called_the_driver_before() {
+    simulated::test(
+        "streams::a_tensor_may_go_on_a_thread_that_has_not_called_the_driver_before",
+        || {
+            let (cuda, stream) = open();
+            let given = Given::of_len("latents", 3000);
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            thread::spawn(move || drop(tensor)).join().unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(device_bytes(), 0);
+        },
+    );
+}
