@@ -266,6 +266,9 @@ fn memory_that_the_driver_does_not_pin_is_left_as_it_is() {
         assert_eq!(code, "CUDA_ERROR_INVALID_VALUE");
         let slot = other.pool().allocate(1 << 20).unwrap();
         assert!(simulated::is_pinned(other.bytes(&slot).unwrap()));
+        let region = other.downgrade();
+        drop((slot, other));
+        assert!(region.upgrade().is_some(), "freed while it is pinned");
     });
 }
 
