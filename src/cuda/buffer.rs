@@ -123,8 +123,11 @@ impl Buffer {
             return SyncOnDrop::Record(None);
         }
         // Where the guard would record nothing, or fail, this thread waits: the event is of our context, and the guard asks the
-        // handle to the context that the stream has whether it tracks, which each handle knows only of its own streams.
-        let is_recorded = ours == theirs && theirs.is_managing_stream_synchronization();
+        // handle to the context that the stream has whether it tracks, which each handle knows only of its own streams. One that
+        // has none but the default stream by the time that the guard goes records nothing.
+        let is_recorded = ours == theirs
+            && theirs.is_managing_stream_synchronization()
+            && (!stream.cu_stream().is_null() || Arc::ptr_eq(theirs, self.stream.context()));
         // The default stream of each thread is one handle for many streams: one event would not do.
         let reader = if is_recorded && !is_per_thread(stream) {
             self.reader(stream)

@@ -61,6 +61,7 @@ impl Cuda {
             frames: infos.zip(offsets).collect(),
             len,
             flight,
+            _to_host: self.shared.to_host.clone(),
             driver: self.shared.driver.clone(),
         })
     }
@@ -131,6 +132,8 @@ pub struct Download {
     len: usize,
     /// `None` if no source has a byte.
     flight: Option<InFlight>,
+    /// Without a stream that it knows of, cudarc does not look at what it was told about reads.
+    _to_host: Arc<CudaStream>,
     driver: Arc<Driver>,
 }
 

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 
 use super::adapter::Shared;
 use super::driver::Driver;
@@ -25,6 +25,9 @@ use crate::tensor::Element;
 /// memory of another crate that implements [`DevicePtr`][trait].
 ///
 /// [trait]: https://docs.rs/cudarc/0.19/cudarc/driver/trait.DevicePtr.html
+///
+/// Where the memory lies and how long it is, is taken as its owner says, as cudarc's own copies take it: a [`DevicePtr`] that
+/// names memory that is not its own has the device read that.
 ///
 /// # Examples
 ///
@@ -116,6 +119,16 @@ impl<'a> Source<'a> {
         self.info
     }
 
+    /// Whether whoever frees or changes the memory waits for reads that are told to cudarc by `context`. Handles to one context do
+    /// not agree on that: one that knows of no stream but the default one, now or when it comes to that, does not look.
+    fn is_managed_by(&self, context: &Arc<CudaContext>) -> bool {
+        match &self.memory {
+            Memory::Other(memory) => Arc::ptr_eq(memory.stream().context(), context),
+            // It looks for itself.
+            Memory::Tensor(..) => true,
+        }
+    }
+
     /// The address, once `stream` waits for what was written there as far as cudarc knows; and what is to be dropped when the
     /// read is on the stream.
     fn read<'s>(&'s self, stream: &'s CudaStream) -> (CUdeviceptr, SyncOnDrop<'s>) {
@@ -193,6 +206,8 @@ struct Read<'a> {
     guard: SyncOnDrop<'a>,
     /// On which the source is freed.
     owner: &'a CudaStream,
+    /// Whether whoever frees or changes the source there looks at what cudarc was told.
+    is_managed: bool,
 }
 
 impl Shared {
@@ -267,6 +282,7 @@ impl Shared {
             let is_next = |len: usize, other: &Source<'_>, start: usize| {
                 let distance = start.checked_sub(offset)?;
                 let between = distance.checked_sub(len)?;
+                // Those that are behind it lie in the same allocation.
                 (between <= gap && other.is_behind(source, distance)).then_some(distance)
             };
             while let Some(&(_, (other, start))) = places.peek()
@@ -284,6 +300,7 @@ impl Shared {
                 pointer,
                 guard,
                 owner,
+                is_managed: source.is_managed_by(self.driver.context()),
             });
         }
         Ok(reads)
@@ -332,17 +349,20 @@ impl Shared {
             pointer,
             guard,
             owner,
+            is_managed,
             ..
         } = read;
         begun.is_begun = true;
         let contexts = [owner.context(), self.driver.context()];
-        let is_managed = contexts
-            .iter()
-            .all(|context| context.is_managing_stream_synchronization());
+        let is_managed = is_managed
+            && contexts
+                .iter()
+                .all(|context| context.is_managing_stream_synchronization());
         let is_tracked = is_managed && matches!(guard, SyncOnDrop::Record(Some(_)));
         // SAFETY: `copy_to_host` asks for pinned memory that nobody else uses until the copy has run: the caller says so;
         // and for memory of the device that nobody writes to, ordered on the stream: the stream waits for what cudarc knows
-        // of and for the producer's work, later writers wait for the guard's event or for `release`.
+        // of and for the producer's work, later writers wait for the guard's event or for `release`. That there are so many
+        // bytes, and of the device, is what its owner says, as to cudarc's own copies.
         let copied = unsafe {
             self.driver
                 .copy_to_host(target, pointer, len, &self.to_host)

@@ -1,7 +1,5 @@
 //! Tensors of the host to the device.
 
-use core::mem;
-
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -26,7 +24,8 @@ impl Cuda {
     /// What was put on the stream of `target` before comes first, and so does what uses `target` on any other, as far as cudarc
     /// tracks it. What comes next on that stream sees the bytes.
     ///
-    /// As cudarc's own copies do, it takes the word of a `D` that is not cudarc's for where its memory is, and how much of it.
+    /// Where `target` lies and how long it is, is taken as it says, as cudarc's own copies take it: a [`DevicePtrMut`] that
+    /// names memory that is not its own has the device write to that.
     ///
     /// # Errors
     ///
@@ -299,18 +298,18 @@ impl Shared {
 
     /// Keeps `frames` until what is on the stream to the device by now has run; `event` is recorded there.
     ///
-    /// Errors: the driver's. Then this thread has waited for the device, or the frames are leaked.
+    /// Errors: the driver's. The frames are kept all the same.
     pub(super) fn keep(
         &self,
         event: &Arc<CudaEvent>,
         frames: Vec<PinnedBytes>,
     ) -> Result<(), CudaError> {
         let recorded = self.driver.record(event, &self.to_device);
+        let (event, frames) = (event.clone(), Box::new(frames));
         if recorded.is_ok() {
-            self.keeper.keep(event.clone(), Box::new(frames));
-        } else if self.driver.synchronize_stream(&self.to_device).is_err() {
-            // The device may use them for ever.
-            mem::forget(frames);
+            self.keeper.keep(event, frames);
+        } else {
+            self.keeper.keep_in_doubt(event, &self.to_device, frames);
         }
         recorded
     }

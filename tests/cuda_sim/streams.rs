@@ -3,7 +3,7 @@
 use std::thread;
 
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaSlice, DevicePtr as _, DeviceSlice as _};
+use cudarc::driver::{CudaContext, CudaSlice, DevicePtr as _, DeviceSlice as _};
 use tensorwire::DType;
 use tensorwire::cuda::Cuda;
 use tensorwire::device::{Device as _, DeviceError as _, DeviceTensor as _, ErrorKind};
@@ -260,4 +260,42 @@ fn any_thread_may_upload() {
         cuda.poll().unwrap();
         assert_eq!(cuda.statistics().in_use, 0);
     });
+}
+
+/// A handle that has made no stream records no event of cudarc's, though others of the same context do.
+#[test]
+fn reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed() {
+    simulated::test(
+        "streams::reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed",
+        || {
+            let (cuda, stream) = open();
+            let other = CudaContext::new(0).unwrap().default_stream();
+            let given = Given::new("latents", DType::Float32, &[3000]);
+            for _ in 0..10 {
+                let mut copy: CudaSlice<f32> = other.alloc_zeros(3000).unwrap();
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                other
+                    .memcpy_dtod(&tensor.view::<f32>().unwrap(), &mut copy)
+                    .unwrap();
+                drop(tensor);
+                let (address, _read) = copy.device_ptr(&other);
+                assert!(read_at(&other, address, 12_000) == given.bytes);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_tensor_may_go_on_a_thread_that_has_not_called_the_driver_before() {
+    simulated::test(
+        "streams::a_tensor_may_go_on_a_thread_that_has_not_called_the_driver_before",
+        || {
+            let (cuda, stream) = open();
+            let given = Given::of_len("latents", 3000);
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            thread::spawn(move || drop(tensor)).join().unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(device_bytes(), 0);
+        },
+    );
 }

@@ -63,7 +63,8 @@ impl PinnedRegion {
     ///
     /// - [`Plane`](RegionError::Plane) for a slot of another region.
     /// - [`Decode`](RegionError::Decode) if the options of `decoder` refuse the manifest.
-    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says.
+    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says; also for a stream that
+    ///   [tensors cannot belong to](crate::cuda::Cuda#impl-Device-for-Cuda).
     ///
     /// # Examples
     ///
@@ -135,10 +136,9 @@ impl PinnedRegion {
         }
         let event = batch.event.clone();
         if let Err(error) = shared.driver.record(&event, &shared.to_device) {
-            self.abandon(held, &shared.to_device);
+            self.keep_in_doubt(held, event, &shared.to_device);
             return Err((None, begun.err().unwrap_or_else(|| error.into())));
         }
-        self.settle(&shared.to_device, &event);
         let slot = InUse::new(held, event.clone(), self.clone());
         let ready = begun.and_then(|()| {
             shared.driver.wait(stream, &event)?;
