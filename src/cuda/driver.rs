@@ -9,6 +9,7 @@
 //! | the same from and to other memory | may, in parts of it |
 //! | `cuEventRecord`, `cuEventQuery`, `cuStreamWaitEvent` | no |
 //! | `cuEventSynchronize` | yes |
+#![allow(unsafe_code)]
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -73,8 +74,13 @@ impl Driver {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
-        self.check(Step::Enter, self.context.check_err())?;
+        self.surface(Step::Enter)?;
         self.check(Step::Enter, self.bind())
+    }
+
+    /// Tells what was parked, by cudarc as well, as something that failed at `step`. Then it is forgotten.
+    pub(super) fn surface(&self, step: Step) -> Result<(), CudaError> {
+        self.check(step, self.context.check_err())
     }
 
     /// Makes the context the thread's, and nothing else.
@@ -282,6 +288,7 @@ impl Driver {
         // is until the copy has run: the caller says so.
         let copied = unsafe { result::memcpy_htod_async(target, source, stream.cu_stream()) };
         self.check(Step::CopyToDevice, copied)
+            .map_err(|error| error.of_bytes(len))
     }
 
     /// Puts a copy of `len` bytes of the device to pinned memory on `stream`.
@@ -305,5 +312,6 @@ impl Driver {
         // until the copy has run: the caller says so.
         let copied = unsafe { result::memcpy_dtoh_async(target, source, stream.cu_stream()) };
         self.check(Step::CopyToHost, copied)
+            .map_err(|error| error.of_bytes(len))
     }
 }

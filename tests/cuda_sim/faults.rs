@@ -261,14 +261,8 @@ fn assert_told(error: &CudaError, call: &str, step: Step, what: &str) {
     assert!(named, "{what}: {error}");
     if matches!(error.step(), Step::AllocateDevice | Step::CopyToDevice) {
         assert!(error.tensor().is_some(), "{what}: {error}");
+        assert!(error.bytes().is_some(), "{what}: {error}");
     }
-}
-
-/// The same, of whichever tensor.
-#[track_caller]
-fn assert_same(error: CudaError, fault: CudaError, what: &str) {
-    let parts = |error: CudaError| (error.kind(), error.step(), error.code());
-    assert_eq!(parts(error), parts(fault), "{what}");
 }
 
 #[test]
@@ -325,12 +319,12 @@ fn an_error_that_does_not_go_away_makes_the_adapter_unusable() {
                 );
                 for &(_, run) in OPERATIONS {
                     match run(&mut bed).map(drop) {
-                        Err(Told::Adapter(error)) => assert_same(error, fault, &what),
+                        Err(Told::Adapter(error)) => assert_eq!(error, fault, "{what}"),
                         other => panic!("{what}: {other:?}"),
                     }
                 }
                 let error = bed.cuda.take_pinned(1, Wait::Never).unwrap_err();
-                assert_same(error, fault, &what);
+                assert_eq!(error, fault, "{what}");
                 drop(bed);
                 simulated::settle();
             }
@@ -377,7 +371,7 @@ fn a_copy_that_breaks_the_device_is_told_by_whoever_looks_next() {
         assert_eq!(fault.to_string(), text);
         for &(operation, run) in OPERATIONS {
             match run(&mut bed).map(drop) {
-                Err(Told::Adapter(error)) => assert_same(error, fault, operation),
+                Err(Told::Adapter(error)) => assert_eq!(error, fault, "{operation}"),
                 other => panic!("{operation}: {other:?}"),
             }
         }
