@@ -34,6 +34,15 @@ pub(super) struct Shared {
     pub(super) options: Options,
 }
 
+impl Shared {
+    /// Makes what comes next on `later` wait for what is on `earlier` by now; the host does not wait.
+    pub(super) fn join(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), CudaError> {
+        let event = self.driver.create_event()?;
+        self.driver.record(&event, earlier)?;
+        self.driver.wait(later, &event)
+    }
+}
+
 impl Cuda {
     /// Opens the device `ordinal`, in its primary context, and allocates the ring.
     ///

@@ -1,4 +1,5 @@
 //! Pinned memory that the driver allocated.
+#![allow(unsafe_code)]
 
 use core::mem;
 use core::ptr::NonNull;
@@ -8,9 +9,9 @@ use alloc::sync::Arc;
 
 use super::driver::Driver;
 use super::error::{CudaError, Step};
-use crate::device::ErrorKind;
+use crate::device::{ALIGN, ErrorKind};
 
-/// Pinned memory of bytes, zeros at first, which starts at a multiple of 256. Dropped, it is freed.
+/// Pinned memory of bytes, zeros at first, which starts at a multiple of [`ALIGN`]. Dropped, it is freed.
 ///
 /// Who uses which bytes of it when is for whoever asks for the pointer.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Allocation {
             });
         }
         let room = len
-            .checked_add(ALIGNMENT)
+            .checked_add(ALIGN)
             .filter(|room| isize::try_from(*room).is_ok())
             .ok_or_else(|| {
                 CudaError::new(ErrorKind::OutOfMemory { bytes: len }, Step::AllocatePinned)
@@ -45,12 +46,12 @@ impl Allocation {
         let base = driver.allocate_pinned(room);
         // Of what was asked for, without the gap.
         let base = base.map_err(|error| error.of_bytes(len))?;
-        let gap = base.align_offset(ALIGNMENT).min(ALIGNMENT);
+        let gap = base.align_offset(ALIGN).min(ALIGN);
         // SAFETY: `NonNull::add` asks that the result is in the same allocation, or at its end: it has
-        // `len + ALIGNMENT` bytes, no more than `isize::MAX`, and the gap is no more than `ALIGNMENT`.
+        // `len + ALIGN` bytes, no more than `isize::MAX`, and the gap is no more than `ALIGN`.
         let start = unsafe { base.add(gap) };
-        // SAFETY: `write_bytes` asks for `len` bytes that may be written: they start no more than `ALIGNMENT` into an
-        // allocation of `len + ALIGNMENT`, which nobody else knows of yet. Bytes have no alignment.
+        // SAFETY: `write_bytes` asks for `len` bytes that may be written: they start no more than `ALIGN` into an
+        // allocation of `len + ALIGN`, which nobody else knows of yet. Bytes have no alignment.
         unsafe { start.write_bytes(0, len) };
         Ok(Self {
             driver: driver.clone(),
@@ -114,6 +115,3 @@ impl Drop for Allocation {
         }
     }
 }
-
-/// Copies are fastest between addresses of this alignment, and device memory starts at it too.
-pub(super) const ALIGNMENT: usize = 256;

@@ -1,4 +1,5 @@
 //! Payloads on their way to the device while they are being read.
+#![allow(unsafe_code)]
 
 use alloc::sync::Arc;
 

@@ -3,6 +3,7 @@
 //! cudarc looks for the library at its first call, and for each function at that function's first call; where
 //! one is not there, it panics. So all of them are looked for here, by the same names in the same
 //! order: what is found here is what cudarc finds.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_char, c_int, c_uint};
 use core::mem::ManuallyDrop;

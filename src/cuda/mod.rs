@@ -15,7 +15,6 @@
 //! - [`Source`] is memory of anybody's on the device, to [download](Cuda::download_sources) or to store: a `CudaSlice` of cudarc, say.
 //! - [`PinnedRegion`] pins the slots of a data plane's region, and loads and stores them by manifest.
 //! - [`guide`] tells what is copied where, what waits, and how to size the ring.
-#![allow(unsafe_code)]
 
 pub mod guide {
     #![doc = include_str!("guide.md")]

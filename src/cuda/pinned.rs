@@ -1,4 +1,5 @@
 //! Pinned memory that is the user's.
+#![allow(unsafe_code)]
 
 use core::fmt;
 use core::ops::Range;

@@ -1,4 +1,5 @@
 //! Memory of the device that is read from, whoever has it.
+#![allow(unsafe_code)]
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,7 +12,6 @@ use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 
 use super::adapter::Shared;
-use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::tensor::{Tensor, View, offset};
 use crate::device::{DeviceTensor as _, ErrorKind, TensorInfo};
@@ -201,7 +201,7 @@ impl Shared {
             is_untracked: false,
             result: Ok(()),
         };
-        begun.result = self.follow(producer);
+        begun.result = self.join(producer, &self.to_host);
         let places = sources.iter().zip(offsets.iter().copied()).enumerate();
         let mut places = places
             .filter(|(_, (source, _))| source.info.byte_len() > 0)
@@ -233,13 +233,6 @@ impl Shared {
         begun
     }
 
-    /// Makes the stream to the host wait for what is on `producer` by now.
-    fn follow(&self, producer: &CudaStream) -> Result<(), CudaError> {
-        let event = self.driver.create_event()?;
-        self.driver.record(&event, producer)?;
-        self.driver.wait(&self.to_host, &event)
-    }
-
     /// Puts a copy of `len` bytes from the start of `source` on the stream to the host.
     ///
     /// # Safety
@@ -255,7 +248,7 @@ impl Shared {
     ) -> Result<(), CudaError> {
         let (pointer, guard) = source.read(&self.to_host);
         // What cudarc could not return.
-        surface(&self.driver, Step::WaitEvent)?;
+        self.driver.surface(Step::WaitEvent)?;
         begun.is_begun = true;
         let is_managed = self.driver.context().is_managing_stream_synchronization();
         let is_tracked = is_managed && matches!(guard, SyncOnDrop::Record(Some(_)));
@@ -267,7 +260,7 @@ impl Shared {
                 .copy_to_host(target, pointer, len, &self.to_host)
         };
         drop(guard);
-        let recorded = surface(&self.driver, Step::RecordEvent);
+        let recorded = self.driver.surface(Step::RecordEvent);
         begun.is_untracked |= !is_tracked || recorded.is_err();
         copied.and(recorded)
     }
@@ -308,9 +301,4 @@ impl Shared {
         // What it cannot tell, the next call does.
         let _fault = self.driver.synchronize_stream(&self.to_host);
     }
-}
-
-/// Tells what cudarc has kept to itself.
-pub(super) fn surface(driver: &Driver, step: Step) -> Result<(), CudaError> {
-    driver.check(step, driver.context().check_err())
 }

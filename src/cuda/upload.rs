@@ -1,4 +1,5 @@
 //! Tensors of the host to the device.
+#![allow(unsafe_code)]
 
 use core::mem;
 
@@ -74,7 +75,7 @@ impl Cuda {
         }
         let (address, written) = target.device_ptr_mut(to_device);
         // What went wrong in there was parked by cudarc: the stream may not wait as it has to.
-        let parked = shared.driver.check(Step::WaitEvent, context.check_err());
+        let parked = shared.driver.surface(Step::WaitEvent);
         let copied = parked.and_then(|()| {
             let (bytes, group, tensor) = (tensor.bytes(), 0, 0);
             let place = Target {
@@ -91,7 +92,7 @@ impl Cuda {
             unsafe { staging.send() }
         });
         drop(written);
-        let told = shared.driver.check(Step::RecordEvent, context.check_err());
+        let told = shared.driver.surface(Step::RecordEvent);
         let joined = shared.join(to_device, &owner);
         if told.is_err() || joined.is_err() {
             // Nobody else would wait for the copies.
@@ -242,21 +243,10 @@ impl Cuda {
 }
 
 impl Shared {
-    /// Makes what comes next on `later` wait for what is on `earlier` by now.
-    pub(super) fn join(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), CudaError> {
-        let event = self.driver.create_event()?;
-        self.driver.record(&event, earlier)?;
-        self.driver.wait(later, &event)
-    }
-
     /// Keeps `frames` until what is on the stream to the device by now has run; `event` is recorded there.
     ///
     /// Errors: the driver's. Then this thread has waited for the device, or the frames are leaked.
-    pub(super) fn keep(
-        &self,
-        event: &Arc<CudaEvent>,
-        frames: Vec<PinnedBytes>,
-    ) -> Result<(), CudaError> {
+    fn keep(&self, event: &Arc<CudaEvent>, frames: Vec<PinnedBytes>) -> Result<(), CudaError> {
         let recorded = self.driver.record(event, &self.to_device);
         if recorded.is_ok() {
             self.keeper.keep(event.clone(), Box::new(frames));

@@ -8,6 +8,7 @@
 //!  <============== slot <------------------------------------------ tensors <------------------ producer
 //!   plane.push             Storing: when the event has fired, a Stored
 //! ```
+#![allow(unsafe_code)]
 
 mod error;
 mod in_use;
@@ -21,12 +22,12 @@ use core::mem;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::{CudaEvent, CudaStream};
 
 use super::Cuda;
 use super::driver::Driver;
+use super::lock::Lock;
 use crate::plane::{self, Region};
 use crate::transfer::pool::Slot;
 
@@ -84,7 +85,7 @@ pub struct PinnedRegion {
 struct Body {
     region: Region,
     driver: Arc<Driver>,
-    doubts: Mutex<Vec<Doubt>>,
+    doubts: Lock<Vec<Doubt>>,
 }
 
 /// A slot that a copy on `stream` may still use: the driver refused to tell when it is over.
@@ -112,7 +113,7 @@ impl Cuda {
         let body = Body {
             region,
             driver: driver.clone(),
-            doubts: Mutex::default(),
+            doubts: Lock::default(),
         };
         Ok(PinnedRegion {
             body: Arc::new(body),
@@ -140,7 +141,7 @@ impl PinnedRegion {
                 self.settle(stream, &event);
                 self.keep(slot, event);
             }
-            Err(_) => self.body.doubts().push(Doubt {
+            Err(_) => self.body.doubts.lock().push(Doubt {
                 slot,
                 stream: stream.clone(),
             }),
@@ -155,10 +156,10 @@ impl PinnedRegion {
 
     /// Ends the doubts about what was on `stream` when `event` was recorded there.
     fn settle(&self, stream: &Arc<CudaStream>, event: &Arc<CudaEvent>) {
-        let (settled, left): (Vec<_>, _) = mem::take(&mut *self.body.doubts())
+        let (settled, left): (Vec<_>, _) = mem::take(&mut *self.body.doubts.lock())
             .into_iter()
             .partition(|doubt| doubt.stream == *stream);
-        self.body.doubts().extend(left);
+        self.body.doubts.lock().extend(left);
         for doubt in settled {
             self.keep(doubt.slot, event.clone());
         }
@@ -173,21 +174,11 @@ impl fmt::Debug for PinnedRegion {
     }
 }
 
-impl Body {
-    /// A panic between two steps leaves nothing half done here.
-    fn doubts(&self) -> std::sync::MutexGuard<'_, Vec<Doubt>> {
-        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for Body {
     fn drop(&mut self) {
-        let doubts = self
-            .doubts
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let doubts = mem::take(&mut *self.doubts.lock());
         let mut is_over = true;
-        for doubt in mem::take(doubts) {
+        for doubt in doubts {
             match self.driver.synchronize_stream(&doubt.stream) {
                 Ok(()) => drop(doubt.slot),
                 Err(_) => {

@@ -35,13 +35,13 @@ use cudarc::driver::{CudaEvent, CudaStream};
 
 use self::slots::Holder;
 use self::state::{Pending, Run, State, Turn};
-use super::allocation::{ALIGNMENT, Allocation};
+use super::allocation::Allocation;
 use super::backoff::Backoff;
 use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::keeper::Keeper;
 use super::lock::{Guard, Lock, Signal};
-use crate::device::ErrorKind;
+use crate::device::{ALIGN, ErrorKind};
 use crate::transport::{Deadline, Expired, Wait};
 
 pub(super) use self::slots::{InFlight, Slots};
@@ -82,7 +82,7 @@ impl Ring {
         timeout: Option<Duration>,
     ) -> Result<Self, CudaError> {
         let slots = slots.max(1);
-        let slot_bytes = slot_bytes.max(1).checked_next_multiple_of(ALIGNMENT);
+        let slot_bytes = slot_bytes.max(1).checked_next_multiple_of(ALIGN);
         let sizes = slot_bytes.and_then(|bytes| Some((bytes, bytes.checked_mul(slots)?)));
         let Some((slot_bytes, bytes)) = sizes else {
             let kind = ErrorKind::OutOfMemory { bytes: usize::MAX };

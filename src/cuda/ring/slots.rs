@@ -1,4 +1,5 @@
 //! The handles: slots of the host, and slots of the device.
+#![allow(unsafe_code)]
 
 use core::fmt;
 use core::ptr::NonNull;
