@@ -145,7 +145,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// `NotReady`, `TimedOut` by `wait`; the driver's, if the copy failed.
+    /// [`ErrorKind::NotReady`](crate::device::ErrorKind::NotReady), [`ErrorKind::TimedOut`](crate::device::ErrorKind::TimedOut)
+    /// by `wait`; the driver's, if the copy failed.
     pub fn wait(&self, wait: Wait) -> Result<(), CudaError> {
         match self.buffer.ready() {
             Some(ready) => wait_for(self.buffer.driver(), ready, wait, None),
@@ -153,8 +154,8 @@ impl Tensor {
         }
     }
 
-    /// Gives the memory away, for another owner that frees it in the order of the stream: its start, its
-    /// length in bytes, and the stream.
+    /// Gives the memory away, for another owner that frees it: its start, its length in bytes, and the stream in whose
+    /// order it is to be used and freed.
     ///
     /// This is for `CudaStream::upgrade_device_ptr`, out of which other crates make their tensors. What is never freed
     /// is leaked.

@@ -29,9 +29,10 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// `DType` unless `T` reads the tensor's dtype, `Length` unless `target` is just as long, `InvalidBool`: the
-    /// driver has not been called. `RingFull` or `TimedOut` when there was no room within `wait`, the driver's:
-    /// some of the bytes may have arrived in `target`, if the tensor is larger than a slot.
+    /// - [`ErrorKind::DType`] unless `T` reads the tensor's dtype, [`ErrorKind::Length`] unless `target` is just as long,
+    ///   [`ErrorKind::InvalidBool`]. The driver has not been called.
+    /// - [`ErrorKind::RingFull`] or [`ErrorKind::TimedOut`] when there was no room within `wait`; the driver's. Some of the
+    ///   bytes may have arrived in `target`, if the tensor is larger than a slot.
     ///
     /// # Examples
     ///
@@ -103,12 +104,15 @@ impl Cuda {
         copied
     }
 
-    /// Brings a tensor to the device out of pinned memory, from where it lies: the host copies nothing, the ring is not
-    /// used, and the call does not wait. The bytes are kept until the device has done with them.
+    /// Brings a tensor to the device out of pinned memory, from where it lies.
+    ///
+    /// The host copies nothing, the ring is not used, and the call does not wait. The bytes are kept until the device
+    /// has done with them.
     ///
     /// # Errors
     ///
-    /// `Length` unless there are just as many bytes as the descriptor says. `OutOfMemory`, the driver's.
+    /// - [`ErrorKind::Length`] unless there are just as many bytes as the descriptor says.
+    /// - [`ErrorKind::OutOfMemory`]; the driver's.
     ///
     /// # Examples
     ///
@@ -135,12 +139,14 @@ impl Cuda {
         only(self.upload_kept(&[*descriptor], Vec::from([bytes]), stream)?)
     }
 
-    /// Brings all tensors of a message to the device out of the pinned frames that it lies in, as
-    /// [`upload_pinned`](Self::upload_pinned) does. Small ones share memory of the device; each frame is a copy of its own.
+    /// Brings all tensors of a message to the device out of the pinned frames that it lies in.
+    ///
+    /// As with [`upload_pinned`](Self::upload_pinned), the host copies nothing. Small tensors share memory of the device;
+    /// each frame is a copy of its own.
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`, the driver's.
+    /// [`ErrorKind::OutOfMemory`]; the driver's.
     pub fn upload_pinned_message(
         &self,
         message: &Message<'_, '_, PinnedBytes>,
