@@ -215,7 +215,7 @@ impl PinnedBytes {
     /// # Errors
     ///
     /// The bytes as they were.
-    pub fn try_into_pinned(self) -> Result<Pinned, Self> {
+    pub fn into_pinned(self) -> Result<Pinned, Self> {
         let range = self.range;
         Arc::try_unwrap(self.memory).map_err(|memory| Self { memory, range })
     }

@@ -38,11 +38,10 @@ impl DeviceError for HostError {
 
 impl fmt::Display for HostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(f)?;
-        match self.tensor {
-            Some(index) => write!(f, ", at tensor {index}"),
-            None => Ok(()),
+        if let Some(index) = self.tensor {
+            write!(f, "tensor {index}: ")?;
         }
+        self.kind.fmt(f)
     }
 }
 
