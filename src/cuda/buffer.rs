@@ -115,12 +115,14 @@ impl Buffer {
             // The stream does not wait: so this thread has to.
             let _unknown = self.driver.synchronize(ready);
         }
-        let context = self.driver.context();
-        if !context.is_event_tracking() {
+        // Handles to one context do not agree on what is tracked, and the guard asks the stream's.
+        let (ours, its) = (self.driver.context(), stream.context());
+        if !(ours.is_event_tracking() && its.is_event_tracking()) {
             return SyncOnDrop::Record(None);
         }
-        // The default stream of each thread is one handle for many streams: one event would not do.
-        let reader = if is_per_thread(stream) {
+        // The default stream of each thread is one handle for many streams: one event would not do. Nor is one recorded by
+        // a handle that knows of no stream but the default one.
+        let reader = if is_per_thread(stream) || !its.is_managing_stream_synchronization() {
             None
         } else {
             self.reader(stream)

@@ -227,24 +227,25 @@ impl Code {
     /// Tells whether a context does not come back from it: every later call fails as well.
     #[must_use]
     pub const fn is_sticky(self) -> bool {
-        matches!(
-            self.0,
-            CUresult::CUDA_ERROR_ASSERT
-                | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
-                | CUresult::CUDA_ERROR_DEINITIALIZED
-                | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
-                | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
-                | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
-                | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
-                | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
-                | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
-                | CUresult::CUDA_ERROR_INVALID_PC
-                | CUresult::CUDA_ERROR_LAUNCH_FAILED
-                | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
-                | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
-                | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
-                | CUresult::CUDA_ERROR_UNKNOWN
-        )
+        is_sticky_and_newer(self.value())
+            || matches!(
+                self.0,
+                CUresult::CUDA_ERROR_ASSERT
+                    | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+                    | CUresult::CUDA_ERROR_DEINITIALIZED
+                    | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+                    | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+                    | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+                    | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+                    | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                    | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+                    | CUresult::CUDA_ERROR_INVALID_PC
+                    | CUresult::CUDA_ERROR_LAUNCH_FAILED
+                    | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+                    | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+                    | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+                    | CUresult::CUDA_ERROR_UNKNOWN
+            )
     }
 
     pub(super) const fn is_no_device(self) -> bool {
@@ -254,6 +255,15 @@ impl Code {
     pub(super) const fn is_out_of_memory(self) -> bool {
         matches!(self.0, CUresult::CUDA_ERROR_OUT_OF_MEMORY)
     }
+}
+
+/// Whether a context does not come back from it either, of those that cudarc has no names for where it is built for an older
+/// CUDA: the driver may be newer.
+const fn is_sticky_and_newer(code: u32) -> bool {
+    const CONTAINED: u32 = 226;
+    const TENSOR_MEMORY_LEAK: u32 = 721;
+    const MPS_CLIENT_TERMINATED: u32 = 810;
+    matches!(code, CONTAINED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED)
 }
 
 impl From<DriverError> for Code {
@@ -322,5 +332,24 @@ mod tests {
             assert_eq!(error.to_string(), text);
             assert_eq!(error.bytes(), bytes, "{text}");
         }
+    }
+
+    #[test]
+    fn a_context_comes_back_from_what_the_call_alone_failed_with() {
+        for (code, expected) in [
+            (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, true),
+            (CUresult::CUDA_ERROR_ECC_UNCORRECTABLE, true),
+            (CUresult::CUDA_ERROR_OUT_OF_MEMORY, false),
+            (CUresult::CUDA_ERROR_NOT_READY, false),
+            (CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, false),
+        ] {
+            assert_eq!(Code(code).is_sticky(), expected, "{code:?}");
+        }
+        assert!([226, 721, 810].into_iter().all(is_sticky_and_newer));
+        assert!(
+            ![0, 2, 225, 227, 720, 722, 809]
+                .into_iter()
+                .any(is_sticky_and_newer)
+        );
     }
 }

@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
@@ -21,6 +22,9 @@ use crate::tensor::Element;
 ///
 /// It is made of a [`Tensor`], or of whatever cudarc takes for memory of a device: a `CudaSlice`, a view of one,
 /// memory of another crate that implements [`DevicePtr`].
+///
+/// Where the memory lies and how long it is, is taken as its owner says, as cudarc's own copies take it: a [`DevicePtr`] that
+/// names memory that is not its own has the device read that.
 ///
 /// # Examples
 ///
@@ -112,6 +116,19 @@ impl<'a> Source<'a> {
         self.info
     }
 
+    /// Whether whoever frees or changes the memory waits for reads that are told to cudarc. Handles to one context do not
+    /// agree on that: one that knows of no stream but the default one does not look.
+    fn is_managed(&self) -> bool {
+        match &self.memory {
+            Memory::Other(memory) => {
+                let context = memory.stream().context();
+                context.is_managing_stream_synchronization()
+            }
+            // It looks for itself.
+            Memory::Tensor(..) => true,
+        }
+    }
+
     /// The address, once `stream` waits for what was written there as far as cudarc knows; and what is to be dropped when the
     /// read is on the stream.
     fn read<'s>(&'s self, stream: &'s CudaStream) -> (CUdeviceptr, SyncOnDrop<'s>) {
@@ -172,9 +189,22 @@ impl<T, D: DevicePtr<T>> Readable for Elements<'_, T, D> {
 pub(super) struct Begun {
     /// The device may be writing: an event that is recorded now tells when it has done.
     pub(super) is_begun: bool,
-    /// cudarc does not know that each source is being read: those who free or change one have to wait.
-    is_untracked: bool,
+    /// The streams of sources that cudarc does not know to be read: those who free or change one have to wait.
+    untracked: Vec<Arc<CudaStream>>,
     pub(super) result: Result<(), CudaError>,
+}
+
+/// A copy that is to be put on the stream to the host.
+struct Copy<'s> {
+    /// The first source of it.
+    index: usize,
+    /// From the start of the target.
+    offset: usize,
+    pointer: CUdeviceptr,
+    len: usize,
+    guard: SyncOnDrop<'s>,
+    is_managed: bool,
+    stream: Arc<CudaStream>,
 }
 
 impl Shared {
@@ -198,21 +228,54 @@ impl Shared {
     ) -> Begun {
         let mut begun = Begun {
             is_begun: false,
-            is_untracked: false,
+            untracked: Vec::new(),
             result: Ok(()),
         };
-        begun.result = self.join(producer, &self.to_host);
+        // Code of others says where a source lies, and may panic: no copy is under way by then.
+        let copies = self
+            .join(producer, &self.to_host)
+            .and_then(|()| self.plan_copies(sources, offsets, gap));
+        let copies = match copies {
+            Ok(copies) => copies,
+            Err(error) => {
+                begun.result = Err(error);
+                return begun;
+            }
+        };
+        for copy in copies {
+            let index = copy.index;
+            // SAFETY: `NonNull::add` asks that the sum stays inside of one allocation of at most `isize::MAX` bytes: there is
+            // room at the offset, says the caller.
+            let target = unsafe { target.add(copy.offset) };
+            // SAFETY: `begin_copy` asks for pinned memory with room for all bytes of the copy that nobody uses or frees until
+            // that has run: the caller says so of each source, and the bytes between two of them are in the same memory.
+            let result = unsafe { self.begin_copy(copy, target, &mut begun) };
+            begun.result = result.map_err(|error| error.of_tensor(index));
+            if begun.result.is_err() {
+                break;
+            }
+        }
+        begun
+    }
+
+    /// Plans the copies of `sources`: no more bytes than are there, from where they lie, for which the stream to the host waits.
+    fn plan_copies<'s>(
+        &'s self,
+        sources: &'s [Source<'_>],
+        offsets: &[usize],
+        gap: usize,
+    ) -> Result<Vec<Copy<'s>>, CudaError> {
         let places = sources.iter().zip(offsets.iter().copied()).enumerate();
         let mut places = places
             .filter(|(_, (source, _))| source.info.byte_len() > 0)
             .peekable();
-        while begun.result.is_ok()
-            && let Some((index, (source, offset))) = places.next()
-        {
+        let mut copies = Vec::new();
+        while let Some((index, (source, offset))) = places.next() {
             let mut len = source.info.byte_len();
             let is_next = |len: usize, other: &Source<'_>, start: usize| {
                 let distance = start.checked_sub(offset)?;
                 let between = distance.checked_sub(len)?;
+                // Those that are behind it lie in the same allocation.
                 (between <= gap && other.is_behind(source, distance)).then_some(distance)
             };
             while let Some(&(_, (other, start))) = places.peek()
@@ -221,61 +284,65 @@ impl Shared {
                 len = distance.saturating_add(other.info.byte_len());
                 places.next();
             }
-            // SAFETY: `NonNull::add` asks that the sum stays inside of one allocation of at most `isize::MAX` bytes: there is
-            // room at the offset, says the caller.
-            let target = unsafe { target.add(offset) };
-            // SAFETY: `begin_copy` asks for pinned memory with room for `len` bytes that nobody uses or frees until the copy
-            // has run: the caller says so of each source, and the bytes between two of them are in the same memory. It asks
-            // that the source has so many bytes: others that are behind it lie in the same allocation.
-            let result = unsafe { self.begin_copy(source, target, len, &mut begun) };
-            begun.result = result.map_err(|error| error.of_tensor(index));
+            let (pointer, guard) = source.read(&self.to_host);
+            // What cudarc could not return.
+            let surfaced = self.driver.surface(Step::WaitEvent);
+            surfaced.map_err(|error| error.of_tensor(index))?;
+            copies.push(Copy {
+                index,
+                offset,
+                pointer,
+                len,
+                guard,
+                is_managed: source.is_managed(),
+                stream: source.stream().clone(),
+            });
         }
-        begun
+        Ok(copies)
     }
 
-    /// Puts a copy of `len` bytes from the start of `source` on the stream to the host.
+    /// Puts a copy on the stream to the host.
     ///
     /// # Safety
     ///
-    /// There are so many from there on in one allocation. Until the copy has run, the memory from `target` on is pinned, has
-    /// room for them, and nobody uses it or frees it.
+    /// Until the copy has run, the memory from `target` on is pinned, has room for all of its bytes, and nobody uses it or frees
+    /// it.
     unsafe fn begin_copy(
         &self,
-        source: &Source<'_>,
+        copy: Copy<'_>,
         target: NonNull<u8>,
-        len: usize,
         begun: &mut Begun,
     ) -> Result<(), CudaError> {
-        let (pointer, guard) = source.read(&self.to_host);
-        // What cudarc could not return.
-        self.driver.surface(Step::WaitEvent)?;
         begun.is_begun = true;
-        let is_managed = self.driver.context().is_managing_stream_synchronization();
-        let is_tracked = is_managed && matches!(guard, SyncOnDrop::Record(Some(_)));
+        let is_managed =
+            copy.is_managed && self.driver.context().is_managing_stream_synchronization();
+        let is_tracked = is_managed && matches!(copy.guard, SyncOnDrop::Record(Some(_)));
         // SAFETY: `copy_to_host` asks for pinned memory that nobody else uses until the copy has run: the caller says so;
         // and for memory of the device that nobody writes to, ordered on the stream: the stream waits for what cudarc knows
-        // of and for the producer's work, later writers wait for the guard's event or for `release`.
+        // of and for the producer's work, later writers wait for the guard's event or for `release`. That there are so many
+        // bytes, and of the device, is what its owner says, as to cudarc's own copies.
         let copied = unsafe {
             self.driver
-                .copy_to_host(target, pointer, len, &self.to_host)
+                .copy_to_host(target, copy.pointer, copy.len, &self.to_host)
         };
-        drop(guard);
+        drop(copy.guard);
         let recorded = self.driver.surface(Step::RecordEvent);
-        begun.is_untracked |= !is_tracked || recorded.is_err();
+        if !is_tracked || recorded.is_err() {
+            begun.untracked.push(copy.stream);
+        }
         copied.and(recorded)
     }
 
-    /// Makes those wait that cudarc does not make wait: whoever frees or changes one of the `sources` of copies that
+    /// Makes those wait that cudarc does not make wait: whoever frees or changes one of the sources of copies that
     /// `begun` tells of and that are over when `event` has fired. If there is no event, or none
     /// is waited for, the host waits: what others free is not to be read.
     pub(super) fn release(
         &self,
-        sources: &[Source<'_>],
         producer: &CudaStream,
         event: Option<&CudaEvent>,
         begun: &Begun,
     ) -> Result<(), CudaError> {
-        if !begun.is_untracked {
+        if begun.untracked.is_empty() {
             return Ok(());
         }
         let Some(event) = event else {
@@ -284,8 +351,8 @@ impl Shared {
         };
         let mut previous = producer;
         let mut result = self.driver.wait(producer, event);
-        for source in sources {
-            let stream = &**source.stream();
+        for stream in &begun.untracked {
+            let stream = &**stream;
             if stream != previous && stream != producer {
                 // Each of them, whatever became of the others.
                 let waits = self.driver.wait(stream, event);

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use cudarc::driver::{CudaEvent, CudaStream, DevicePtrMut};
+use cudarc::driver::{CudaEvent, CudaStream, DevicePtrMut, SyncOnDrop};
 
 use super::adapter::{Cuda, Shared};
 use super::error::{CudaError, Step};
@@ -26,6 +26,9 @@ impl Cuda {
     ///
     /// What was put on any stream before and uses `target` comes first, as cudarc tracks it; with
     /// its event tracking disabled, what was put on the stream of `target`. What comes next on that stream sees the bytes.
+    ///
+    /// Where `target` lies and how long it is, is taken as it says, as cudarc's own copies take it: a [`DevicePtrMut`] that
+    /// names memory that is not its own has the device write to that.
     ///
     /// # Errors
     ///
@@ -71,13 +74,17 @@ impl Cuda {
         taken.map_err(|error| error.of_tensor(0))?;
 
         let (context, to_device) = (self.context(), &shared.to_device);
-        if !context.is_event_tracking() {
-            shared.join(&owner, to_device)?;
-        }
         let (address, written) = target.device_ptr_mut(to_device);
+        // Handles to one context do not agree on that: one that knows of no stream but the default one tracks nothing.
+        let is_tracked = matches!(written, SyncOnDrop::Record(Some(_)))
+            && context.is_managing_stream_synchronization()
+            && owner.context().is_managing_stream_synchronization();
         // What went wrong in there was parked by cudarc: the stream may not wait as it has to.
         let parked = shared.driver.surface(Step::WaitEvent);
         let copied = parked.and_then(|()| {
+            if !is_tracked {
+                shared.join(&owner, to_device)?;
+            }
             let (bytes, group, tensor) = (tensor.bytes(), 0, 0);
             let place = Target {
                 address,
@@ -86,7 +93,7 @@ impl Cuda {
             };
             // SAFETY: `copy` and `send` ask that the memory of the target is the device's, nobody else's before
             // what is put on the stream has run, and freed after that. It is `target`'s, which has room for just these
-            // bytes, and is borrowed alone. `device_ptr_mut`, or the join before, made the stream wait for earlier uses.
+            // bytes, as it says itself, and is borrowed alone. `device_ptr_mut`, or the join before, made the stream wait for earlier uses.
             // Later ones come after: `written` tells cudarc, and the owner's stream waits or this thread does, below.
             unsafe { staging.copy(bytes, place, bytes.len(), until, |_, _| ()) }?;
             // SAFETY: as above.

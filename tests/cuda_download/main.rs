@@ -5,6 +5,7 @@
 #[path = "../common/cuda.rs"]
 mod common;
 mod faults;
+mod foreign;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod sources;

@@ -262,3 +262,106 @@ fn a_copy_that_breaks_the_device_leaks_what_it_used() {
         },
     );
 }
+
+#[test]
+fn a_source_that_panics_leaves_no_slot_to_the_device() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+    use tensorwire::DType;
+    use tensorwire::cuda::Source;
+
+    use crate::common::Given;
+
+    /// Does not tell where it lies, or on which stream it is freed.
+    struct Moody(Arc<CudaStream>, Option<u64>);
+
+    impl DeviceSlice<u8> for Moody {
+        fn len(&self) -> usize {
+            4096
+        }
+
+        fn stream(&self) -> &Arc<CudaStream> {
+            assert!(self.1.is_none(), "no stream");
+            &self.0
+        }
+    }
+
+    impl DevicePtr<u8> for Moody {
+        fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+            let pointer = self.1.expect("no pointer");
+            (pointer, SyncOnDrop::Record(None))
+        }
+    }
+
+    let name = "faults::a_source_that_panics_leaves_no_slot_to_the_device";
+    simulated::test(name, || {
+        let bed = Bed::new();
+        let given = Given::new("x", DType::UInt8, &[4096], 1);
+        let other = Given::new("y", DType::UInt8, &[4096], 2);
+        let tensor = given.upload(&bed.cuda, &bed.stream);
+        tensor.wait(PATIENCE).unwrap();
+        for pointer in [None, Some(tensor.device_pointer())] {
+            let moody = Moody(bed.stream.clone(), pointer);
+            if simulated::scripted() {
+                simulated::stall(Streams::All);
+            }
+            let stored = catch_unwind(AssertUnwindSafe(|| {
+                let sources = [
+                    Source::from(&tensor),
+                    Source::new(other.info.clone(), &moody).unwrap(),
+                ];
+                drop(bed.pinned.store(sources, &bed.stream));
+            }));
+            assert!(stored.is_err());
+            // Whatever is free by now is nobody else's.
+            let mut free = Vec::new();
+            while let Ok(mut slot) = bed.region.pool().allocate(4096) {
+                bed.region.bytes_mut(&mut slot).unwrap().fill(1);
+                free.push(slot);
+            }
+            if simulated::scripted() {
+                simulated::release(Streams::All);
+                simulated::settle();
+            }
+        }
+        bed.assert_free();
+    });
+}
+
+#[test]
+fn streams_that_tensors_cannot_belong_to_are_refused() {
+    use cudarc::driver::CudaContext;
+
+    let name = "faults::streams_that_tensors_cannot_belong_to_are_refused";
+    simulated::test_with(name, &[("SIMCUDA_DEVICES", "2")], || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let mut bed = Bed::new();
+        let laid = Laid::planned(variety(1));
+        let manifest = laid.manifest();
+        let own = bed.stream.clone();
+        for (stream, code) in [
+            (
+                CudaContext::new(1).unwrap().new_stream().unwrap(),
+                "CUDA_ERROR_INVALID_CONTEXT",
+            ),
+            (
+                bed.cuda.context().per_thread_stream(),
+                "CUDA_ERROR_NOT_SUPPORTED",
+            ),
+        ] {
+            bed.stream = stream;
+            let before = simulated::calls("cuMemAllocAsync");
+            let (slot, error) = bed.load(laid.put(&bed.region), &manifest).unwrap_err();
+            assert!(slot.is_some());
+            assert_eq!(cuda(error).code().unwrap().to_string(), code);
+            assert_eq!(simulated::calls("cuMemAllocAsync"), before);
+        }
+        bed.stream = own;
+        let (tensors, _loading) = bed.load(laid.put(&bed.region), &manifest).unwrap();
+        bed.assert_loaded(&tensors, &laid.given);
+    });
+}

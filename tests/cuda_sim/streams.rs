@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use cudarc::driver::{CudaSlice, DevicePtr as _};
+use cudarc::driver::{CudaContext, CudaSlice, DevicePtr as _};
 use tensorwire::DType;
 use tensorwire::cuda::Cuda;
 use tensorwire::device::{Device as _, DeviceError as _, ErrorKind};
@@ -205,4 +205,27 @@ fn any_thread_may_upload() {
         cuda.poll().unwrap();
         assert_eq!(cuda.statistics().in_use, 0);
     });
+}
+
+/// A handle that has made no stream records no event of cudarc's, though others of the same context do.
+#[test]
+fn reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed() {
+    simulated::test(
+        "streams::reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed",
+        || {
+            let (cuda, stream) = open();
+            let other = CudaContext::new(0).unwrap().default_stream();
+            let given = Given::new("latents", DType::Float32, &[3000]);
+            for _ in 0..10 {
+                let mut copy: CudaSlice<f32> = other.alloc_zeros(3000).unwrap();
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                other
+                    .memcpy_dtod(&tensor.view::<f32>().unwrap(), &mut copy)
+                    .unwrap();
+                drop(tensor);
+                let (address, _read) = copy.device_ptr(&other);
+                assert!(read_at(&other, address, 12_000) == given.bytes);
+            }
+        },
+    );
 }

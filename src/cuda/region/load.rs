@@ -11,6 +11,7 @@ use super::in_use::InUse;
 use super::runs::Runs;
 use super::{PinnedRegion, RegionError};
 use crate::cuda::buffer::Buffer;
+use crate::cuda::incoming::check_stream;
 use crate::cuda::tensor::offset;
 use crate::cuda::{CudaError, Tensor};
 use crate::device::{TensorInfo, Tensors};
@@ -34,14 +35,16 @@ impl PinnedRegion {
     ///
     /// - [`Plane`](RegionError::Plane) for a slot of another region.
     /// - [`Decode`](RegionError::Decode) for a manifest of a slot of another length.
-    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says.
+    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says; also for a stream that
+    ///   [tensors cannot belong to](crate::cuda::Cuda#impl-Device-for-Cuda).
     pub fn load(
         &self,
         slot: Slot,
         manifest: &Manifest<'_, '_>,
         stream: &Arc<CudaStream>,
     ) -> Result<(Tensors<Tensor>, Loading), (Option<Slot>, RegionError)> {
-        let batch = match self.prepare(&slot, manifest) {
+        let checked = check_stream(&self.cuda.shared, stream).map_err(RegionError::from);
+        let batch = match checked.and_then(|()| self.prepare(&slot, manifest)) {
             Ok(batch) => batch,
             Err(error) => return Err((Some(slot), error)),
         };

@@ -55,7 +55,7 @@ impl PinnedRegion {
         }
         let recorded = shared.driver.record(&event, &shared.to_host);
         let known = recorded.is_ok().then_some(&*event);
-        let released = shared.release(&sources, producer, known, &begun);
+        let released = shared.release(producer, known, &begun);
         if let Err(error) = recorded {
             self.abandon(slot, &shared.to_host);
             begun.result?;
