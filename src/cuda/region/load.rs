@@ -55,10 +55,9 @@ impl PinnedRegion {
         }
         let event = batch.event.clone();
         if let Err(error) = shared.driver.record(&event, &shared.to_device) {
-            self.abandon(slot, &shared.to_device);
+            self.keep_in_doubt(slot, event, &shared.to_device);
             return Err((None, begun.err().unwrap_or_else(|| error.into())));
         }
-        self.settle(&shared.to_device, &event);
         let slot = InUse::new(slot, event.clone(), self.clone());
         let ready = begun.and_then(|()| {
             shared.driver.wait(stream, &event)?;

@@ -21,13 +21,11 @@ use core::mem;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use cudarc::driver::{CudaEvent, CudaStream};
 
 use super::Cuda;
 use super::driver::Driver;
-use super::lock::Lock;
 use crate::plane::{self, Region};
 use crate::transfer::pool::Slot;
 
@@ -85,13 +83,6 @@ pub struct PinnedRegion {
 struct Body {
     region: Region,
     driver: Arc<Driver>,
-    doubts: Lock<Vec<Doubt>>,
-}
-
-/// A slot that a copy on `stream` may still use: the driver refused to tell when it is over.
-struct Doubt {
-    slot: Slot,
-    stream: Arc<CudaStream>,
 }
 
 impl Cuda {
@@ -113,7 +104,6 @@ impl Cuda {
         let body = Body {
             region,
             driver: driver.clone(),
-            doubts: Lock::default(),
         };
         Ok(PinnedRegion {
             body: Arc::new(body),
@@ -129,40 +119,18 @@ impl PinnedRegion {
         &self.body.region
     }
 
-    /// Keeps `slot` until what is on `stream` by now has run; then it goes back to its pool.
-    fn abandon(&self, slot: Slot, stream: &Arc<CudaStream>) {
-        let driver = &self.body.driver;
-        let event = driver.create_event().and_then(|event| {
-            driver.record(&event, stream)?;
-            Ok(Arc::new(event))
-        });
-        match event {
-            Ok(event) => {
-                self.settle(stream, &event);
-                self.keep(slot, event);
-            }
-            Err(_) => self.body.doubts.lock().push(Doubt {
-                slot,
-                stream: stream.clone(),
-            }),
-        }
-    }
-
     /// Keeps `slot` until `event` has fired; then it goes back to its pool.
     fn keep(&self, slot: Slot, event: Arc<CudaEvent>) {
         let owners = Box::new((slot, self.body.clone()));
         self.cuda.shared.keeper.keep(event, owners);
     }
 
-    /// Ends the doubts about what was on `stream` when `event` was recorded there.
-    fn settle(&self, stream: &Arc<CudaStream>, event: &Arc<CudaEvent>) {
-        let (settled, left): (Vec<_>, _) = mem::take(&mut *self.body.doubts.lock())
-            .into_iter()
-            .partition(|doubt| doubt.stream == *stream);
-        self.body.doubts.lock().extend(left);
-        for doubt in settled {
-            self.keep(doubt.slot, event.clone());
-        }
+    /// Keeps `slot` until what is on `stream` by now has run, on which `event` could not be recorded; then it goes back to its
+    /// pool.
+    fn keep_in_doubt(&self, slot: Slot, event: Arc<CudaEvent>, stream: &Arc<CudaStream>) {
+        let owners = Box::new((slot, self.body.clone()));
+        let keeper = &self.cuda.shared.keeper;
+        keeper.keep_in_doubt(event, stream, owners);
     }
 }
 
@@ -176,23 +144,11 @@ impl fmt::Debug for PinnedRegion {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        let doubts = mem::take(&mut *self.doubts.lock());
-        let mut is_over = true;
-        for doubt in doubts {
-            match self.driver.synchronize_stream(&doubt.stream) {
-                Ok(()) => drop(doubt.slot),
-                Err(_) => {
-                    // The device may use it for as long as the process lives, for all that is known.
-                    mem::forget(doubt.slot);
-                    is_over = false;
-                }
-            }
-        }
-        let start = self.region.at(0).ok().filter(|_| is_over);
+        let start = self.region.at(0).ok();
         let is_unpinned = start.is_some_and(|start| {
             // SAFETY: `unregister` asks for what was given to `register`: `at` answers as it did then. The memory is
             // allocated, as the region is still there. No copy uses it: whatever puts one on a stream keeps the body
-            // until the copy is over, but for the doubts, which are dealt with above.
+            // until the copy is over.
             unsafe { self.driver.unregister(start) }
         });
         if !is_unpinned {

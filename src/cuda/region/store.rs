@@ -57,11 +57,10 @@ impl PinnedRegion {
         let known = recorded.is_ok().then_some(&*event);
         let released = shared.release(producer, known, &begun);
         if let Err(error) = recorded {
-            self.abandon(slot, &shared.to_host);
+            self.keep_in_doubt(slot, event, &shared.to_host);
             begun.result?;
             return Err(error.into());
         }
-        self.settle(&shared.to_host, &event);
         // Dropped on an error, it keeps the slot until the event.
         let slot = InUse::new(slot, event, self.clone());
         begun.result?;
