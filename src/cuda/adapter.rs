@@ -24,8 +24,8 @@ pub struct Cuda {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    // In this order they are dropped: what waits for copies first. What is kept may be slots of the ring, whose memory goes with the
-    // last of them.
+    // In this order they are dropped: what waits for copies first. What is kept may be slots of the ring, whose
+    // memory goes with the last of them.
     pub(super) ring: Ring,
     pub(super) keeper: Arc<Keeper>,
     pub(super) to_device: Arc<CudaStream>,
@@ -48,7 +48,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// - [`ErrorKind::Unavailable`](crate::device::ErrorKind::Unavailable) as [`availability`](super::availability()) says.
+    /// - [`ErrorKind::Unavailable`](crate::device::ErrorKind::Unavailable) as
+    ///   [`availability`](super::availability()) says.
     /// - [`ErrorKind::OutOfMemory`](crate::device::ErrorKind::OutOfMemory) if so much memory cannot be pinned.
     /// - The driver's.
     pub fn open(ordinal: usize, options: Options) -> Result<Self, CudaError> {
@@ -124,8 +125,9 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// - [`ErrorKind::RingFull`](crate::device::ErrorKind::RingFull), [`ErrorKind::TimedOut`](crate::device::ErrorKind::TimedOut)
-    ///   when there were not enough slots side by side within `wait`.
+    /// - [`ErrorKind::RingFull`](crate::device::ErrorKind::RingFull),
+    ///   [`ErrorKind::TimedOut`](crate::device::ErrorKind::TimedOut) when there were not enough slots side by
+    ///   side within `wait`.
     /// - [`ErrorKind::TooLarge`](crate::device::ErrorKind::TooLarge) for more bytes than the ring has.
     /// - The driver's: a copy failed that slots were waited for.
     pub fn take_pinned(&self, len: usize, wait: Wait) -> Result<Pinned, CudaError> {

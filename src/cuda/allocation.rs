@@ -84,7 +84,8 @@ impl Allocation {
         // - The pointer is not null, aligned as bytes need to be, and good for `len` bytes of one allocation: `new` saw
         //   to it, also for no bytes.
         // - They hold values: `new` wrote zeros, and then only bytes were written.
-        // - Nobody writes to them meanwhile: the caller says so; freed they are when `self` is dropped, which is borrowed.
+        // - Nobody writes to them meanwhile: the caller says so; freed they are when `self` is dropped, which is
+        //   borrowed.
         // - They are no more than `isize::MAX`: `new` looked.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -100,8 +101,8 @@ impl Allocation {
     }
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does, and bytes do not care which thread uses them. Who does so when is for
-// whoever asks for them. The driver may be called by any thread.
+// SAFETY: it owns its memory, as a `Box<[u8]>` does, and bytes do not care which thread uses them. Who does so
+// when is for whoever asks for them. The driver may be called by any thread.
 unsafe impl Send for Allocation {}
 // SAFETY: by a shared reference it gives numbers, a pointer and, to who promises that nobody writes, bytes to read.
 unsafe impl Sync for Allocation {}
@@ -109,8 +110,8 @@ unsafe impl Sync for Allocation {}
 impl Drop for Allocation {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: `free_pinned` asks for memory of `allocate_pinned` of the same driver, once: it is what `new` got.
-            // And that nobody uses it any more: whoever owns this sees to it, and leaks it otherwise.
+            // SAFETY: `free_pinned` asks for memory of `allocate_pinned` of the same driver, once: it is what
+            // `new` got. And that nobody uses it any more: whoever owns this sees to it, and leaks it otherwise.
             unsafe { self.driver.free_pinned(self.base) };
         }
     }

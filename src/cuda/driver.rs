@@ -85,7 +85,8 @@ impl Driver {
 
     /// Makes the context the thread's, and nothing else.
     ///
-    /// `CudaContext::bind_to_thread` does not if an error is parked, and returns that one: no good in a drop, nor after a copy.
+    /// `CudaContext::bind_to_thread` does not if an error is parked, and returns that one: no good in a drop, nor
+    /// after a copy.
     fn bind(&self) -> Result<(), DriverError> {
         let context = self.context.cu_ctx();
         if result::ctx::get_current()? == Some(context) {
@@ -171,7 +172,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned) of this driver, was not freed, and nobody uses the memory any more.
+    /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned) of this driver, was not freed, and nobody
+    /// uses the memory any more.
     pub(super) unsafe fn free_pinned(&self, pointer: NonNull<u8>) {
         self.park(Step::Enter, self.bind());
         // SAFETY: `free_host` asks that the pointer came from `malloc_host` and is not null: the caller
@@ -204,7 +206,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// `pointer` was given to [`register`](Self::register), the memory is still allocated, and no copy uses it any more.
+    /// `pointer` was given to [`register`](Self::register), the memory is still allocated, and no copy uses it
+    /// any more.
     #[must_use = "what could not be unpinned must not be freed"]
     pub(super) unsafe fn unregister(&self, pointer: NonNull<u8>) -> bool {
         self.park(Step::Enter, self.bind());
@@ -271,8 +274,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// Until the copy has run, the `len` bytes from `source` on are pinned memory that nobody writes to or frees, and those from
-    /// `target` on are memory of this device that nobody else uses, ordered on `stream`.
+    /// Until the copy has run, the `len` bytes from `source` on are pinned memory that nobody writes to or frees,
+    /// and those from `target` on are memory of this device that nobody else uses, ordered on `stream`.
     pub(super) unsafe fn copy_to_device(
         &self,
         target: CUdeviceptr,
@@ -295,8 +298,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// Until the copy has run, the `len` bytes from `target` on are pinned memory that nobody else uses or frees, and those from
-    /// `source` on are memory of this device that nobody writes to, ordered on `stream`.
+    /// Until the copy has run, the `len` bytes from `target` on are pinned memory that nobody else uses or frees,
+    /// and those from `source` on are memory of this device that nobody writes to, ordered on `stream`.
     pub(super) unsafe fn copy_to_host(
         &self,
         target: NonNull<u8>,

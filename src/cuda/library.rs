@@ -182,8 +182,8 @@ impl Driver {
 fn library() -> Option<Library> {
     let candidates = ["cuda", "nvcuda"].into_iter().flat_map(candidates);
     let mut libraries = candidates.filter_map(|name| {
-        // SAFETY: `Library::new` asks that what the library does when it is loaded is sound: it is the driver's, or what
-        // the user's loader path puts in its place, and cudarc loads it just so.
+        // SAFETY: `Library::new` asks that what the library does when it is loaded is sound: it is the driver's,
+        // or what the user's loader path puts in its place, and cudarc loads it just so.
         unsafe { Library::new(name) }.ok()
     });
     libraries.next()

@@ -115,7 +115,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Takes the first `len` bytes of the last [`room`](Self::room) as filled; they go to `target`. Sends the slot if it is full.
+    /// Takes the first `len` bytes of the last [`room`](Self::room) as filled; they go to `target`. Sends the
+    /// slot if it is full.
     ///
     /// Errors: `Length` for more than there was; the driver's, and then what was in the slot is lost.
     ///

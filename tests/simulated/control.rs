@@ -1,4 +1,5 @@
-//! What the simulated driver answers, and what it is told to do: `tests/simcuda/src/control.rs`, from the side of a test.
+//! What the simulated driver answers, and what it is told to do: `tests/simcuda/src/control.rs`, from the side of
+//! a test.
 
 use std::ffi::{CString, c_char, c_void};
 use std::sync::OnceLock;
@@ -255,7 +256,8 @@ fn function<F: Copy>(name: &str) -> F {
     assert!(scripted(), "{name} needs the simulated driver");
     static DRIVER: OnceLock<Library> = OnceLock::new();
     let driver = DRIVER.get_or_init(|| {
-        // SAFETY: the name is on the path before all others, and the driver does nothing when it is loaded. cudarc gets the same.
+        // SAFETY: the name is on the path before all others, and the driver does nothing when it is loaded.
+        // cudarc gets the same.
         unsafe { Library::new("libcuda.so") }.unwrap()
     });
     // SAFETY: the callers here name the types that `tests/simcuda/src/control.rs` has.

@@ -118,8 +118,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::DType`] if `descriptor` is of another dtype; [`ErrorKind::Length`] unless there are just as many elements
-    /// as it says (one too many is taken, and no more); [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::DType`] if `descriptor` is of another dtype; [`ErrorKind::Length`] unless there are just as
+    /// many elements as it says (one too many is taken, and no more); [`ErrorKind::OutOfMemory`].
     pub fn collect<T: Element>(
         &self,
         descriptor: &Descriptor<'_>,
