@@ -84,6 +84,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "cuda/ring/slots",
     "cuda/source",
     "cuda/staging",
+    "cuda/tensor",
     "cuda/upload",
     "plane/region",
     "plane/shared",

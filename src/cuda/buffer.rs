@@ -121,8 +121,10 @@ impl Buffer {
             return SyncOnDrop::Record(None);
         }
         // The default stream of each thread is one handle for many streams: one event would not do. Nor is one recorded by
-        // a handle that knows of no stream but the default one.
-        let reader = if is_per_thread(stream) || !its.is_managing_stream_synchronization() {
+        // a handle that knows of no stream but the default one by the time that the guard goes.
+        let is_recorded = its.is_managing_stream_synchronization()
+            && (!stream.cu_stream().is_null() || Arc::ptr_eq(its, self.stream.context()));
+        let reader = if is_per_thread(stream) || !is_recorded {
             None
         } else {
             self.reader(stream)

@@ -61,7 +61,7 @@ impl CudaError {
         }
     }
 
-    /// The same, of the tensor at `index` in wire order. That nothing is tried any more is about none.
+    /// The same, of the tensor at `index` in wire order; but what broke the device was not about that one.
     pub(super) const fn of_tensor(mut self, index: usize) -> Self {
         if !matches!(self.kind, ErrorKind::Unusable) {
             self.tensor = Some(index);
@@ -321,7 +321,7 @@ mod tests {
             (
                 CudaError::unusable(broken, Step::QueryEvent).of_tensor(0),
                 None,
-                "querying an event: the device is unusable after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)",
+                "querying an event: the device is unusable in this process after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)",
             ),
             (
                 CudaError::from(Unavailable::NoLibrary),

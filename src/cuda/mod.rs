@@ -76,6 +76,10 @@ mod staging;
 mod tensor;
 mod upload;
 
+/// The crate whose contexts, streams and slices the adapter takes and gives: the very version of it.
+#[doc(no_inline)]
+pub use cudarc;
+
 pub use adapter::Cuda;
 pub use availability::{DeviceInfo, Unavailable, availability};
 pub use download::Download;

@@ -62,6 +62,18 @@ impl Pinned {
         })
     }
 
+    /// Returns how many bytes there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Makes it shared: read by many, written by nobody any more.
     ///
     /// # Examples
@@ -72,6 +84,7 @@ impl Pinned {
     ///
     /// let cuda = Cuda::open(0, Options::new())?;
     /// let mut pinned = cuda.take_pinned(3, Wait::Never)?;
+    /// assert_eq!(pinned.len(), 3);
     /// pinned.as_mut().copy_from_slice(b"abc");
     /// let bytes = pinned.share();
     /// assert_eq!(bytes.slice(1..3).unwrap().as_ref(), b"bc");

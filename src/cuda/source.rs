@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 
 use super::adapter::Shared;
 use super::error::{CudaError, Step};
@@ -21,7 +21,9 @@ use crate::tensor::Element;
 /// A tensor to bring back from the device: what it is called and looks like, and where its bytes are.
 ///
 /// It is made of a [`Tensor`], or of whatever cudarc takes for memory of a device: a `CudaSlice`, a view of one,
-/// memory of another crate that implements [`DevicePtr`].
+/// memory of another crate that implements [`DevicePtr`][trait].
+///
+/// [trait]: https://docs.rs/cudarc/0.19/cudarc/driver/trait.DevicePtr.html
 ///
 /// Where the memory lies and how long it is, is taken as its owner says, as cudarc's own copies take it: a [`DevicePtr`] that
 /// names memory that is not its own has the device read that.
@@ -116,14 +118,11 @@ impl<'a> Source<'a> {
         self.info
     }
 
-    /// Whether whoever frees or changes the memory waits for reads that are told to cudarc. Handles to one context do not
-    /// agree on that: one that knows of no stream but the default one does not look.
-    fn is_managed(&self) -> bool {
+    /// Whether whoever frees or changes the memory waits for reads that are told to cudarc by `context`. Handles to one context do
+    /// not agree on that: one that knows of no stream but the default one, now or when it comes to that, does not look.
+    fn is_managed_by(&self, context: &Arc<CudaContext>) -> bool {
         match &self.memory {
-            Memory::Other(memory) => {
-                let context = memory.stream().context();
-                context.is_managing_stream_synchronization()
-            }
+            Memory::Other(memory) => Arc::ptr_eq(memory.stream().context(), context),
             // It looks for itself.
             Memory::Tensor(..) => true,
         }
@@ -294,7 +293,7 @@ impl Shared {
                 pointer,
                 len,
                 guard,
-                is_managed: source.is_managed(),
+                is_managed: source.is_managed_by(self.driver.context()),
                 stream: source.stream().clone(),
             });
         }

@@ -1,8 +1,6 @@
 //! Tensors of the host to the device.
 #![allow(unsafe_code)]
 
-use core::mem;
-
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -154,6 +152,43 @@ impl Cuda {
     /// # Errors
     ///
     /// [`ErrorKind::OutOfMemory`]; the driver's.
+    ///
+    /// # Examples
+    ///
+    /// All payloads of a message off a stream of bytes, into one piece of pinned memory, which is used for the next message once
+    /// the device has done with it:
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use std::sync::Arc;
+    ///
+    /// use cudarc::driver::CudaStream;
+    /// use tensorwire::message::Metadata;
+    /// use tensorwire::cuda::{Cuda, Pinned, PinnedBytes, Tensor};
+    /// use tensorwire::device::Tensors;
+    ///
+    /// fn receive(
+    ///     cuda: &Cuda,
+    ///     stream: &Arc<CudaStream>,
+    ///     metadata: Metadata<'_, '_>,
+    ///     payloads: &mut impl Read,
+    ///     mut place: Pinned,
+    /// ) -> Result<(Tensors<Tensor>, PinnedBytes), Box<dyn std::error::Error>> {
+    ///     let room = place.as_mut().get_mut(..metadata.tensor_bytes());
+    ///     payloads.read_exact(room.ok_or("a message larger than its place")?)?;
+    ///     let all = place.share();
+    ///     let mut at = 0;
+    ///     let mut frames = Vec::new();
+    ///     for descriptor in metadata.descriptors() {
+    ///         let end = at + descriptor.byte_len();
+    ///         frames.extend(all.slice(at..end));
+    ///         at = end;
+    ///     }
+    ///     let tensors = cuda.upload_pinned_message(&metadata.attach(&frames)?, stream)?;
+    ///     // Later: `Cuda::poll`, then `PinnedBytes::into_pinned`.
+    ///     Ok((tensors, all))
+    /// }
+    /// ```
     pub fn upload_pinned_message(
         &self,
         message: &Message<'_, '_, PinnedBytes>,
@@ -258,14 +293,14 @@ impl Cuda {
 impl Shared {
     /// Keeps `frames` until what is on the stream to the device by now has run; `event` is recorded there.
     ///
-    /// Errors: the driver's. Then this thread has waited for the device, or the frames are leaked.
+    /// Errors: the driver's. The frames are kept all the same.
     fn keep(&self, event: &Arc<CudaEvent>, frames: Vec<PinnedBytes>) -> Result<(), CudaError> {
         let recorded = self.driver.record(event, &self.to_device);
+        let (event, frames) = (event.clone(), Box::new(frames));
         if recorded.is_ok() {
-            self.keeper.keep(event.clone(), Box::new(frames));
-        } else if self.driver.synchronize_stream(&self.to_device).is_err() {
-            // The device may use them for ever.
-            mem::forget(frames);
+            self.keeper.keep(event, frames);
+        } else {
+            self.keeper.keep_in_doubt(event, &self.to_device, frames);
         }
         recorded
     }

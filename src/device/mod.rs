@@ -68,6 +68,11 @@
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
 //!
+//! There `work` changes nothing. What a model computes begins its way out by whatever makes a [`Device::Download`]:
+//! [`Device::download`], of tensors that [`Host::collect`](host::Host::collect) makes say, or `Cuda::download_sources`, of slices
+//! that kernels have written. So a service has a trait of its own for the model, whose method takes [`Tensors`] and returns
+//! the download; the guide of `cuda` has one, for both devices.
+//!
 //! # The contract
 //!
 //! - **The source is free at once.** When an upload returns, its bytes have been read: the frame can be
@@ -163,7 +168,8 @@ pub trait Device {
 
     /// Brings `tensors` back, as `stream` leaves them, in the order given. One that stands there twice comes twice.
     ///
-    /// They need not be of one message, and they may be dropped while the download is under way.
+    /// They need not be of one message, and they may be dropped while the download is under way. Memory that is no tensor of the
+    /// device, a kernel's output say, goes by a method of the device's own, `Cuda::download_sources`.
     ///
     /// # Errors
     ///

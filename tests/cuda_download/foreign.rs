@@ -47,16 +47,24 @@ fn a_source_of_another_handle_is_not_freed_or_changed_too_early() {
     simulated::test(NAME, || {
         let other = CudaContext::new(0).unwrap().default_stream();
         let (cuda, stream) = open(4, LEN);
-        for producer in [&other, &stream] {
+        for (producer, has_stream) in [
+            (&other, false),
+            (&stream, false),
+            (&other, true),
+            (&stream, true),
+        ] {
             let mut slice = filled(&other, 7);
             if *producer != other {
                 producer.join(&other).unwrap();
             }
-            stall();
             for byte in [7, 8] {
                 let source = Source::new(given(byte).info, &slice).unwrap();
+                // The first stream of a handle waits for all there is.
+                let another = has_stream.then(|| other.context().new_stream().unwrap());
+                stall();
                 let download = cuda.download_sources([source], producer, PATIENCE).unwrap();
-                // Nobody is told of the read but the adapter.
+                // From here on it does not look any more.
+                drop(another);
                 if byte == 7 {
                     other.memset_zeros(&mut slice).unwrap();
                     fill(slice.device_ptr(&other).0, 8, LEN, &other);
@@ -69,9 +77,7 @@ fn a_source_of_another_handle_is_not_freed_or_changed_too_early() {
                 }
                 release();
                 assert_same(download.finish(PATIENCE).unwrap().tensors(), &[given(byte)]);
-                stall();
             }
-            release();
         }
     });
 }

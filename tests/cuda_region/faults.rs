@@ -155,6 +155,43 @@ fn a_load_that_failed_before_the_device_had_the_slot_gives_it_back() {
 }
 
 #[test]
+fn a_store_that_failed_half_way_keeps_the_slot_until_the_device_has_done_with_it() {
+    let name =
+        "faults::a_store_that_failed_half_way_keeps_the_slot_until_the_device_has_done_with_it";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let bed = Bed::new();
+        let given = variety(1);
+        let tensors = upload_all(&bed.cuda, &bed.stream, &given);
+        wait_for(&tensors);
+        for (call, copies) in [
+            ("cuMemcpyDtoHAsync_v2", 0),
+            ("cuMemcpyDtoHAsync_v2", 3),
+            ("cuEventRecord", 1),
+            ("cuEventRecord", 4),
+        ] {
+            simulated::stall(Streams::All);
+            simulated::fail(call, copies, CODE);
+            let failed = simulated::failed();
+            let storing = bed.pinned.store(sources(&tensors), &bed.stream);
+            assert_eq!(cuda(storing.unwrap_err()).kind(), ErrorKind::Backend);
+            assert_eq!(simulated::failed(), failed + 1);
+            let kept = || bed.region.pool().stats().allocated_bytes();
+            assert!(
+                kept() > 0,
+                "{call} {copies}: the device may be writing there"
+            );
+            let _parked = bed.cuda.poll();
+            assert!(kept() > 0, "{call} {copies}");
+            simulated::release(Streams::All);
+            settle(&bed);
+        }
+    });
+}
+
+#[test]
 fn a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned() {
     let name = "faults::a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned";
     simulated::test(name, || {

@@ -8,10 +8,12 @@ mod faults;
 mod hop;
 mod load;
 mod order;
+mod received;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod store;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
@@ -248,6 +250,6 @@ fn the_region_is_kept_until_the_memory_is_not_pinned_any_more() {
 }
 
 /// Ends what is under way, and gives the slot back.
-pub(crate) fn finish(loading: Loading) -> Slot {
+pub(crate) fn finish<S: Debug>(loading: Loading<S>) -> S {
     loading.finish(PATIENCE).unwrap()
 }

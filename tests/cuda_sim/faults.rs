@@ -378,7 +378,7 @@ fn a_copy_that_breaks_the_device_is_told_by_whoever_looks_next() {
             (fault.kind(), fault.step()),
             (ErrorKind::Unusable, Step::QueryEvent)
         );
-        let text = "querying an event: the device is unusable after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)";
+        let text = "querying an event: the device is unusable in this process after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)";
         assert_eq!(fault.to_string(), text);
         for &(operation, run) in OPERATIONS {
             match run(&mut bed).map(drop) {

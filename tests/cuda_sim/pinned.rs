@@ -54,6 +54,7 @@ fn it_is_written_shared_cut_and_comes_back() {
             for len in [0, 1, 255, 256, 5000] {
                 let mut pinned = make(&cuda, len);
                 assert_eq!(pinned.as_ref(), vec![0; len], "{origin}");
+                assert_eq!((pinned.len(), pinned.is_empty()), (len, len == 0));
                 for (index, byte) in pinned.as_mut().iter_mut().enumerate() {
                     *byte = index as u8;
                 }

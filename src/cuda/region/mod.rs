@@ -27,7 +27,6 @@ use cudarc::driver::{CudaEvent, CudaStream};
 use super::Cuda;
 use super::driver::Driver;
 use crate::plane::{self, Region};
-use crate::transfer::pool::Slot;
 
 pub use error::RegionError;
 pub use load::Loading;
@@ -40,7 +39,8 @@ pub use store::Storing;
 ///
 /// # Examples
 ///
-/// A hop of a pipeline, from the slot that a peer has filled to the slot that is pushed to the next:
+/// A hop of a pipeline, from the slot that a peer has filled to the slot that is pushed to the next. A worker of the
+/// transfer protocol has [`load_received`](Self::load_received) for it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -119,15 +119,20 @@ impl PinnedRegion {
         &self.body.region
     }
 
-    /// Keeps `slot` until `event` has fired; then it goes back to its pool.
-    fn keep(&self, slot: Slot, event: Arc<CudaEvent>) {
+    /// Keeps `slot`, or who holds it, until `event` has fired; then it goes back.
+    fn keep<S: Send + Sync + 'static>(&self, slot: S, event: Arc<CudaEvent>) {
         let owners = Box::new((slot, self.body.clone()));
         self.cuda.shared.keeper.keep(event, owners);
     }
 
-    /// Keeps `slot` until what is on `stream` by now has run, on which `event` could not be recorded; then it goes back to its
-    /// pool.
-    fn keep_in_doubt(&self, slot: Slot, event: Arc<CudaEvent>, stream: &Arc<CudaStream>) {
+    /// Keeps `slot`, or who holds it, until what is on `stream` by now has run, on which `event` could not be recorded; then
+    /// it goes back.
+    fn keep_in_doubt<S: Send + Sync + 'static>(
+        &self,
+        slot: S,
+        event: Arc<CudaEvent>,
+        stream: &Arc<CudaStream>,
+    ) {
         let owners = Box::new((slot, self.body.clone()));
         let keeper = &self.cuda.shared.keeper;
         keeper.keep_in_doubt(event, stream, owners);

@@ -26,7 +26,8 @@ impl PinnedRegion {
     /// # Errors
     ///
     /// - [`Encode`](RegionError::Encode) if [`Plan::new`] refuses the tensors.
-    /// - [`Plane`](RegionError::Plane) if the pool has no such slot now.
+    /// - [`Plane`](RegionError::Plane) if the pool has no such slot; [`is_wait`](RegionError::is_wait) if it may have one later, when a
+    ///   peer has fetched what is staged.
     /// - [`Cuda`](RegionError::Cuda) as the driver says; the error tells which source. The slot goes back to its pool.
     pub fn store<'a, I>(&self, sources: I, producer: &CudaStream) -> Result<Storing, RegionError>
     where
@@ -96,7 +97,7 @@ fn clear_gaps<'t>(
 #[derive(Debug)]
 #[must_use = "dropped, what is stored is thrown away"]
 pub struct Storing {
-    slot: Box<InUse>,
+    slot: Box<InUse<Slot>>,
     used_len: usize,
     manifest: Vec<u8>,
 }
