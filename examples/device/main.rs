@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  client (PAIR) ---tcp---> PAIR --> decode --> upload --> compute --> download --+
-//!                  <------- PAIR <-- frames sent from where the download left them --+
+//!                <--------- PAIR <-- frames, from where the download left them ---+
 //! ```
 //!
 //! ```sh

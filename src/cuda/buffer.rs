@@ -7,6 +7,7 @@
 //!                                             |                     |
 //!  any other                    ... waits ----+-- read ... ---------+
 //! ```
+#![allow(unsafe_code)]
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -9,6 +9,7 @@
 //!                                     +-----------------------------+  back when the last frame is let go |
 //!                                                                   +-------------------------------------+
 //! ```
+#![allow(unsafe_code)]
 
 use core::mem;
 

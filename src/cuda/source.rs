@@ -1,4 +1,5 @@
 //! Memory of the device that is read from, whoever has it.
+#![allow(unsafe_code)]
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -12,7 +13,6 @@ use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
 
 use super::adapter::Shared;
-use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::incoming::check_context;
 use super::tensor::{Tensor, View, offset};
@@ -271,7 +271,7 @@ impl Shared {
         producer: &CudaStream,
     ) -> Result<Vec<Read<'a>>, CudaError> {
         check_context(self, producer)?;
-        self.follow(producer)?;
+        self.join(producer, &self.to_host)?;
         let places = sources.iter().zip(offsets.iter().copied()).enumerate();
         let mut places = places
             .filter(|(_, (source, _))| source.info.byte_len() > 0)
@@ -319,17 +319,12 @@ impl Shared {
         // cudarc thinks of nothing that would have to be waited for in a context with one stream. But ours is another: where the
         // context was opened twice, each handle counts for itself.
         if theirs.is_event_tracking() && !theirs.is_in_multi_stream_mode() && owner != producer {
-            self.follow(owner)?;
+            self.join(owner, &self.to_host)?;
         }
         let (pointer, guard) = source.read(&self.to_host);
         // What cudarc could not return.
-        surface(&self.driver, Step::WaitEvent)?;
+        self.driver.surface(Step::WaitEvent)?;
         Ok((pointer, guard, owner))
-    }
-
-    /// Makes the stream to the host wait for what is on `producer` by now.
-    fn follow(&self, producer: &CudaStream) -> Result<(), CudaError> {
-        self.join(producer, &self.to_host)
     }
 
     /// Puts a copy of what is to be `read` on the stream to the host.
@@ -368,7 +363,7 @@ impl Shared {
                 .copy_to_host(target, pointer, len, &self.to_host)
         };
         drop(guard);
-        let recorded = surface(&self.driver, Step::RecordEvent);
+        let recorded = self.driver.surface(Step::RecordEvent);
         if !is_tracked || recorded.is_err() {
             begun.untracked.push(owner);
         }
@@ -409,9 +404,4 @@ impl Shared {
         // What it cannot tell, the next call does.
         let _fault = self.driver.synchronize_stream(&self.to_host);
     }
-}
-
-/// Tells what cudarc has kept to itself.
-pub(super) fn surface(driver: &Driver, step: Step) -> Result<(), CudaError> {
-    driver.check(step, driver.context().check_err())
 }

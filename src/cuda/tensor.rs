@@ -1,4 +1,5 @@
 //! A tensor in a device's memory, and typed views of it.
+#![allow(unsafe_code)]
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -149,7 +150,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// `NotReady`, `TimedOut` by `wait`; the driver's, if the copy failed.
+    /// [`ErrorKind::NotReady`](crate::device::ErrorKind::NotReady), [`ErrorKind::TimedOut`](crate::device::ErrorKind::TimedOut)
+    /// by `wait`; the driver's, if the copy failed.
     pub fn wait(&self, wait: Wait) -> Result<(), CudaError> {
         match self.buffer.ready() {
             Some(ready) => wait_for(self.buffer.driver(), ready, wait, None),
@@ -201,8 +203,8 @@ impl Tensor {
         Ok(slice)
     }
 
-    /// Gives the memory away, for another owner that frees it in the order of the stream: its start, its
-    /// length in bytes, and the stream.
+    /// Gives the memory away, for another owner that frees it: its start, its length in bytes, and the stream in whose
+    /// order it is to be used and freed.
     ///
     /// [`into_slice`](Self::into_slice) makes a slice of it, for which it is there above all. What is never freed is leaked. Another
     /// stream than the one that is returned waits for that one first.

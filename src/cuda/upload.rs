@@ -1,4 +1,5 @@
 //! Tensors of the host to the device.
+#![allow(unsafe_code)]
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -29,9 +30,10 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// `DType` unless `T` reads the tensor's dtype, `Length` unless `target` is just as long, `InvalidBool`: the
-    /// driver has not been called. `RingFull` or `TimedOut` when there was no room within `wait`, the driver's:
-    /// some of the bytes may have arrived in `target`, if the tensor is larger than a slot.
+    /// - [`ErrorKind::DType`] unless `T` reads the tensor's dtype, [`ErrorKind::Length`] unless `target` is just as long,
+    ///   [`ErrorKind::InvalidBool`]. The driver has not been called.
+    /// - [`ErrorKind::RingFull`] or [`ErrorKind::TimedOut`] when there was no room within `wait`; the driver's. Some of the
+    ///   bytes may have arrived in `target`, if the tensor is larger than a slot.
     ///
     /// # Examples
     ///
@@ -69,13 +71,13 @@ impl Cuda {
         let taken = staging.take(tensor.byte_len(), left(until));
         taken.map_err(|error| error.of_tensor(0))?;
 
-        let (context, to_device) = (self.context(), &shared.to_device);
+        let to_device = &shared.to_device;
         // Also where cudarc tracks: not in a context of one stream, and what counts there is the handle to it that `target` has.
         let event = shared.driver.create_event()?;
         shared.order(&event, &owner, to_device)?;
         let (address, written) = target.device_ptr_mut(to_device);
         // What went wrong in there was parked by cudarc: the stream may not wait as it has to.
-        let parked = shared.driver.check(Step::WaitEvent, context.check_err());
+        let parked = shared.driver.surface(Step::WaitEvent);
         let copied = parked.and_then(|()| {
             let (bytes, group, tensor) = (tensor.bytes(), 0, 0);
             let place = Target {
@@ -92,7 +94,7 @@ impl Cuda {
             unsafe { staging.send() }
         });
         drop(written);
-        let told = shared.driver.check(Step::RecordEvent, context.check_err());
+        let told = shared.driver.surface(Step::RecordEvent);
         let joined = shared.order(&event, to_device, &owner);
         if told.is_err() || joined.is_err() {
             // Nobody else would wait for the copies.
@@ -103,12 +105,15 @@ impl Cuda {
         copied
     }
 
-    /// Brings a tensor to the device out of pinned memory, from where it lies: the host copies nothing, the ring is not
-    /// used, and the call does not wait. The bytes are kept until the device has done with them.
+    /// Brings a tensor to the device out of pinned memory, from where it lies.
+    ///
+    /// The host copies nothing, the ring is not used, and the call does not wait. The bytes are kept until the device
+    /// has done with them.
     ///
     /// # Errors
     ///
-    /// `Length` unless there are just as many bytes as the descriptor says. `OutOfMemory`, the driver's.
+    /// - [`ErrorKind::Length`] unless there are just as many bytes as the descriptor says.
+    /// - [`ErrorKind::OutOfMemory`]; the driver's.
     ///
     /// # Examples
     ///
@@ -135,12 +140,14 @@ impl Cuda {
         only(self.upload_kept(&[*descriptor], Vec::from([bytes]), stream)?)
     }
 
-    /// Brings all tensors of a message to the device out of the pinned frames that it lies in, as
-    /// [`upload_pinned`](Self::upload_pinned) does. Small ones share memory of the device; each frame is a copy of its own.
+    /// Brings all tensors of a message to the device out of the pinned frames that it lies in.
+    ///
+    /// As with [`upload_pinned`](Self::upload_pinned), the host copies nothing. Small tensors share memory of the device;
+    /// each frame is a copy of its own.
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`, the driver's.
+    /// [`ErrorKind::OutOfMemory`]; the driver's.
     ///
     /// # Examples
     ///
@@ -174,7 +181,7 @@ impl Cuda {
     ///         at = end;
     ///     }
     ///     let tensors = cuda.upload_pinned_message(&metadata.attach(&frames)?, stream)?;
-    ///     // Later: `Cuda::poll`, then `PinnedBytes::try_into_pinned`.
+    ///     // Later: `Cuda::poll`, then `PinnedBytes::into_pinned`.
     ///     Ok((tensors, all))
     /// }
     /// ```
@@ -280,30 +287,10 @@ impl Cuda {
 }
 
 impl Shared {
-    /// Makes what comes next on `later` wait for what is on `earlier` by now.
-    pub(super) fn join(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), CudaError> {
-        self.order(&self.driver.create_event()?, earlier, later)
-    }
-
-    /// The same, by an event of the caller's.
-    fn order(
-        &self,
-        event: &CudaEvent,
-        earlier: &CudaStream,
-        later: &CudaStream,
-    ) -> Result<(), CudaError> {
-        self.driver.record(event, earlier)?;
-        self.driver.wait(later, event)
-    }
-
     /// Keeps `frames` until what is on the stream to the device by now has run; `event` is recorded there.
     ///
     /// Errors: the driver's. The frames are kept all the same.
-    pub(super) fn keep(
-        &self,
-        event: &Arc<CudaEvent>,
-        frames: Vec<PinnedBytes>,
-    ) -> Result<(), CudaError> {
+    fn keep(&self, event: &Arc<CudaEvent>, frames: Vec<PinnedBytes>) -> Result<(), CudaError> {
         let recorded = self.driver.record(event, &self.to_device);
         let (event, frames) = (event.clone(), Box::new(frames));
         if recorded.is_ok() {

@@ -131,3 +131,75 @@ impl DeviceError for ErrorKind {
 }
 
 impl core::error::Error for ErrorKind {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    /// (kind, text, whether it may go away by itself)
+    const KINDS: &[(ErrorKind, &str, bool)] = &[
+        (ErrorKind::Backend, "the device failed", false),
+        (
+            ErrorKind::DType {
+                expected: DType::Float32,
+                actual: DType::Bool,
+            },
+            "bool where the place holds float32",
+            false,
+        ),
+        (
+            ErrorKind::Incomplete { missing: 7 },
+            "7 payload bytes are missing",
+            false,
+        ),
+        (
+            ErrorKind::InvalidBool { index: 3, byte: 2 },
+            "element 3 is 0x02, which is no bool",
+            false,
+        ),
+        (
+            ErrorKind::Length {
+                expected: 8,
+                actual: 9,
+            },
+            "9 bytes where there is room for 8",
+            false,
+        ),
+        (ErrorKind::NotReady, "not there yet", true),
+        (
+            ErrorKind::OutOfMemory { bytes: 10 },
+            "no memory for 10 bytes",
+            false,
+        ),
+        (
+            ErrorKind::RingFull { needed: 3, free: 1 },
+            "ring full: 3 slots needed at once, 1 free",
+            true,
+        ),
+        (ErrorKind::TimedOut, "timed out", true),
+        (
+            ErrorKind::TooLarge {
+                needed: 12,
+                room: 11,
+            },
+            "12 bytes in staging at once where it has 11",
+            false,
+        ),
+        (ErrorKind::Unavailable, "no such device", false),
+        (
+            ErrorKind::Unusable,
+            "the device is unusable in this process after an earlier error",
+            false,
+        ),
+    ];
+
+    #[test]
+    fn kinds_say_their_sizes_and_whether_they_go_away() {
+        for &(kind, text, is_wait) in KINDS {
+            assert_eq!(kind.to_string(), text);
+            assert_eq!(kind.is_wait(), is_wait, "{text}");
+        }
+    }
+}

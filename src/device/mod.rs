@@ -92,9 +92,9 @@
 //!
 //! # Untrusted input
 //!
-//! Sizes come out of metadata that was decoded, so they are in range, but they are the peer's word: [`Device::land`]
-//! asks for as much memory as they say. [`Limits::tensor_bytes`](crate::Limits::tensor_bytes) caps it. More than there is
-//! is [`ErrorKind::OutOfMemory`].
+//! Sizes come out of metadata that was decoded, so they are in range, but they are the peer's word:
+//! [`Device::land`] asks for as much memory as they say. [`Limits::tensor_bytes`](crate::Limits::tensor_bytes)
+//! caps it. More than there is is [`ErrorKind::OutOfMemory`].
 
 pub mod host;
 
@@ -271,8 +271,8 @@ pub trait Landing {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Length`] for more than are [missing](Self::missing), before the first is copied. As [`room`](Self::room);
-    /// then [`missing`](Self::missing) tells how many were taken.
+    /// [`ErrorKind::Length`] for more than are [missing](Self::missing), before the first is copied. As
+    /// [`room`](Self::room); then [`missing`](Self::missing) tells how many were taken.
     fn copy_from(&mut self, bytes: &[u8], wait: Wait) -> Result<(), Self::Error>;
 }
 
@@ -294,6 +294,7 @@ pub trait Download: Sized {
     ///
     /// # Errors
     ///
-    /// The download as it was, to ask again, with [`ErrorKind::NotReady`], [`ErrorKind::TimedOut`], or the device's own.
+    /// The download as it was, to ask again, with [`ErrorKind::NotReady`], [`ErrorKind::TimedOut`], or the
+    /// device's own.
     fn finish(self, wait: Wait) -> Result<Downloaded, (Self, Self::Error)>;
 }

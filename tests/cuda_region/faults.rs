@@ -133,8 +133,12 @@ fn a_load_that_failed_before_the_device_had_the_slot_gives_it_back() {
                 assert_eq!(error.tensor(), Some(0));
             } else if code != CODE {
                 // The small ones together, with the gaps between them.
-                let kind = cuda(error).kind();
-                assert!(matches!(kind, ErrorKind::OutOfMemory { .. }), "{kind}");
+                let error = cuda(error);
+                assert!(
+                    matches!(error.kind(), ErrorKind::OutOfMemory { .. }),
+                    "{error}"
+                );
+                assert_eq!(error.tensor(), Some(0), "{error}");
             }
             drop(slot);
             let allocated = bed.region.pool().stats().allocated_bytes();

@@ -190,7 +190,10 @@ fn memory_that_is_pinned_already_or_a_devices_is_refused() {
             };
             assert_eq!(
                 error.to_string(),
-                "pinning memory: CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"
+                format!(
+                    "pinning memory: CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ({} bytes)",
+                    bed.region.len()
+                )
             );
             let windows = Arc::new(WindowTable::new());
             let device = Region::new(Box::new(OfDevice), 4096, windows).unwrap();

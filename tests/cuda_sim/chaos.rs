@@ -130,7 +130,7 @@ fn step(
         (Some(Thing::Shared(shared, bytes)), at) => {
             assert!(shared.as_ref() == bytes);
             if at > 4 {
-                let pinned = shared.try_into_pinned().map(|mut pinned| {
+                let pinned = shared.into_pinned().map(|mut pinned| {
                     pinned.as_mut().fill(9);
                     Thing::Pinned(pinned, 9)
                 });

@@ -78,7 +78,7 @@ fn a_frame_stays_until_the_device_has_done_with_it() {
             let tensor = cuda.upload_pinned(&given.descriptor(), frame.clone(), &stream);
             tensors.push(tensor.unwrap());
             // The device has a share of it.
-            drop(frame.try_into_pinned().unwrap_err());
+            drop(frame.into_pinned().unwrap_err());
         }
         cuda.poll().unwrap();
         let live = simulated::live();
@@ -150,7 +150,7 @@ fn a_frame_can_be_received_into_again_when_its_upload_is_over() {
                     .unwrap();
                 tensor.wait(Wait::Forever).unwrap();
                 cuda.poll().unwrap();
-                frame = bytes.try_into_pinned().unwrap();
+                frame = bytes.into_pinned().unwrap();
                 given.assert_is(&tensor);
             }
         },

@@ -1,4 +1,5 @@
 //! Tensors out of a slot to the device.
+#![allow(unsafe_code)]
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -164,8 +165,11 @@ impl PinnedRegion {
         let ranges = manifest.entries().map(|entry| entry.range());
         let runs = Runs::new(ranges, shared.options.batch_bytes());
         let (driver, to_device) = (&shared.driver, &shared.to_device);
-        let groups = runs.groups.iter();
-        let groups = groups.map(|&len| Buffer::allocate(driver, len, to_device));
+        let groups = runs.groups.iter().enumerate();
+        let groups = groups.map(|(group, &len)| {
+            let buffer = Buffer::allocate(driver, len, to_device);
+            buffer.map_err(|error| error.of_tensor(runs.first_in(group)))
+        });
         Ok(Batch {
             groups: groups.collect::<Result<_, _>>()?,
             none: Buffer::allocate(driver, 0, to_device)?,

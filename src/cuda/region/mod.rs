@@ -8,6 +8,7 @@
 //!  <============== slot <------------------------------------------ tensors <------------------ producer
 //!   plane.push             Storing: when the event has fired, a Stored
 //! ```
+#![allow(unsafe_code)]
 
 mod error;
 mod in_use;

@@ -1,4 +1,5 @@
 //! Tensors of the device into a slot.
+#![allow(unsafe_code)]
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
