@@ -14,6 +14,7 @@ mod simulated;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Barrier;
 
 use processes::Folder;
 use tensorwire::cuda::{self, Cuda, Options, Unavailable};
@@ -25,10 +26,18 @@ use tensorwire::{DType, TensorView};
 /// What lies in the folder that the loader looks into first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum There {
+    /// A folder of the driver's name.
+    Directory,
+    /// The same, and the simulated driver by the name with a number.
+    DirectoryAndNumber,
     /// The simulated driver.
     Driver,
     /// It, by the name with a number alone, as where no toolkit is installed.
     DriverByNumber,
+    /// A file without a byte.
+    Empty,
+    /// The beginning of a shared library. With more of it the loader itself reads past the end, and dies.
+    HalfALibrary,
     /// A shared library that has no function of a driver.
     OtherLibrary,
     /// Nothing.
@@ -80,6 +89,34 @@ const CASES: &[Case] = &[
         "no library of a CUDA driver found",
     ),
     case(
+        There::Directory,
+        &[],
+        0,
+        "Err(NoLibrary)",
+        "no library of a CUDA driver found",
+    ),
+    case(
+        There::Empty,
+        &[],
+        0,
+        "Err(NoLibrary)",
+        "no library of a CUDA driver found",
+    ),
+    case(
+        There::HalfALibrary,
+        &[],
+        0,
+        "Err(NoLibrary)",
+        "no library of a CUDA driver found",
+    ),
+    case(
+        There::DirectoryAndNumber,
+        &[],
+        0,
+        "Ok(\"Simulated device 0\")",
+        "device 0 of 1: Simulated device 0, 4096 MiB, CUDA 12.4",
+    ),
+    case(
         There::OtherLibrary,
         &[],
         0,
@@ -124,6 +161,20 @@ const CASES: &[Case] = &[
     ),
     case(
         There::Driver,
+        &[("SIMCUDA_DRIVER_VERSION", "-2147483648")],
+        0,
+        "Err(OldDriver { version: 0, required: 11040 })",
+        "the driver knows CUDA 0.0, and 11.4 is needed",
+    ),
+    case(
+        There::Driver,
+        &[("SIMCUDA_DRIVER_VERSION", "2147483647")],
+        0,
+        "Ok(\"Simulated device 0\")",
+        "device 0 of 1: Simulated device 0, 4096 MiB, CUDA 2147483.64",
+    ),
+    case(
+        There::Driver,
         &[("SIMCUDA_DEVICES", "0")],
         0,
         "Err(NoSuchDevice { ordinal: 0, count: 0 })",
@@ -143,6 +194,21 @@ const CASES: &[Case] = &[
         1 << 32,
         "Err(NoSuchDevice { ordinal: 4294967296, count: 1 })",
         "no device 4294967296: there are 1",
+    ),
+    case(
+        There::Driver,
+        &[],
+        2_147_483_647,
+        "Err(NoSuchDevice { ordinal: 2147483647, count: 1 })",
+        "no device 2147483647: there are 1",
+    ),
+    case(
+        There::Driver,
+        &[],
+        // Or -1.
+        usize::MAX,
+        "Err(NoSuchDevice { ordinal: 18446744073709551615, count: 1 })",
+        "no device 18446744073709551615: there are 1",
     ),
     case(
         There::Driver,
@@ -190,9 +256,16 @@ const fn is_of_name(byte: u8) -> bool {
 
 fn lay(folder: &Path, there: There) {
     let plain = folder.join("libcuda.so");
+    let numbered = folder.join("libcuda.so.1");
     match there {
+        There::Directory => fs::create_dir(plain),
+        There::DirectoryAndNumber => {
+            fs::create_dir(plain).and_then(|()| fs::write(numbered, driver(|_| true)))
+        }
         There::Driver => fs::write(plain, driver(|_| true)),
-        There::DriverByNumber => fs::write(folder.join("libcuda.so.1"), driver(|_| true)),
+        There::DriverByNumber => fs::write(numbered, driver(|_| true)),
+        There::Empty => fs::write(plain, ""),
+        There::HalfALibrary => fs::write(plain, &driver(|_| true)[..100]),
         There::OtherLibrary => fs::write(plain, driver(|_| false)),
         There::Nothing => Ok(()),
         There::Text => fs::write(plain, "/* GNU ld script */\nINPUT(libnone.so)\n"),
@@ -234,7 +307,19 @@ fn asks() {
         return;
     };
     let ordinal = ordinal.parse().unwrap();
-    let found = cuda::availability(ordinal);
+    // The first calls of this process, all at once.
+    let barrier = Barrier::new(8);
+    let found = std::thread::scope(|scope| {
+        let ask = || {
+            barrier.wait();
+            cuda::availability(ordinal)
+        };
+        let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        let mut answers = asking.into_iter().map(|asking| asking.join().unwrap());
+        let first = answers.next().unwrap();
+        assert!(answers.all(|answer| answer == first));
+        first
+    });
     println!("answer: {:?}", found.as_ref().map(|device| &*device.name));
     // And again, from elsewhere, and without being asked.
     let there = std::thread::spawn(move || cuda::availability(ordinal));
@@ -274,7 +359,7 @@ fn whatever_is_missing_is_said() {
             ordinal,
             ..
         } = *case;
-        if matches!(there, There::Nothing | There::Text) && has_driver() {
+        if case.typed == "Err(NoLibrary)" && has_driver() {
             println!("SKIP: cuda_absent, {there:?}: a driver is installed here");
             continue;
         }

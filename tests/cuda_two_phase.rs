@@ -219,7 +219,8 @@ fn payloads_of_a_zmq_message_land_in_pinned_slots() {
             if simulated::scripted() {
                 let slots = cuda.statistics().taken - staged;
                 let copies = calls("cuMemcpyHtoDAsync_v2") - before;
-                // One for each slot, and one more where the memory that bytes go to changes: small, large, small, large, small.
+                // One for each slot, and one more where the memory that bytes go to changes: small, large, small,
+                // large, small.
                 assert!((slots..=slots + 4).contains(&copies), "{copies} of {slots}");
             }
             assert_landed(&cuda, landing, &given, &copies, staged);

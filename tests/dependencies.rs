@@ -71,6 +71,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 /// Where `unsafe` may stand: the adapters of foreign functions.
 const MAY_BE_UNSAFE: &[&str] = &[
     "bundle/mapped",
+    "cuda/allocation",
+    "cuda/buffer",
+    "cuda/download",
+    "cuda/driver",
+    "cuda/landing",
+    "cuda/library",
+    "cuda/pinned",
+    "cuda/region/load",
+    "cuda/region/mod",
+    "cuda/region/store",
+    "cuda/ring/slots",
+    "cuda/source",
+    "cuda/staging",
+    "cuda/tensor",
+    "cuda/upload",
     "plane/region",
     "plane/shared",
     "transport/body",
@@ -78,7 +93,6 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "transport/nng",
     "transport/tokio/descriptor",
     "transport/zmq",
-    "cuda",
 ];
 
 /// (path below `src`, code without comments, texts and tests)

@@ -1,4 +1,5 @@
-//! What holds for every device: the same checks on the host and on the CUDA adapter, over the simulated driver or a real one.
+//! What holds for every device: the same checks on the host and on the CUDA adapter, over the simulated driver or
+//! a real one.
 
 #![cfg(feature = "std")]
 

@@ -9,20 +9,12 @@ mod processes;
 #[path = "simulated/mod.rs"]
 mod simulated;
 
-use std::process::{Output, Stdio};
+use std::process::Output;
 
-use processes::example;
+use processes::text;
 
 fn run(args: &[&str]) -> Output {
-    example("device")
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
+    processes::run("device", args)
 }
 
 /// Each kind of message has its row, and the last line says that all is well.
@@ -71,10 +63,10 @@ fn without_a_device_it_says_so_and_with_one_it_serves() {
 #[cfg(feature = "cuda")]
 #[test]
 fn on_a_cuda_device_every_payload_comes_back() {
-    let mut command = example("device");
+    let mut command = processes::example("device");
     command.args(["--device", "cuda", "--requests", "2"]);
     simulated::with_driver(&mut command, &simulated::folder());
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
     assert_eq!(text(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).starts_with("on Simulated device 0, "));

@@ -11,21 +11,13 @@ use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use processes::{Folder, children, example, gone, signal, within};
+use processes::{Folder, children, example, gone, signal, text, within};
 
 /// How long any one thing may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn run(args: &[&str]) -> Output {
-    example("disaggregated")
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
+    processes::run("disaggregated", args)
 }
 
 fn report(output: &Output) -> serde_json::Value {

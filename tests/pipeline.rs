@@ -8,18 +8,10 @@ mod processes;
 
 use std::process::{Output, Stdio};
 
-use processes::example;
+use processes::{example, text};
 
 fn run(args: &[&str]) -> Output {
-    example("pipeline")
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
+    processes::run("pipeline", args)
 }
 
 #[test]

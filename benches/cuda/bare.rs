@@ -40,8 +40,8 @@ impl Bare {
     /// The bytes of the slot.
     pub(crate) fn slot(&mut self) -> &mut [u8] {
         let start = self.start(0);
-        // SAFETY: so many bytes were allocated from there on, and zeroed; they are borrowed alone, and the driver copies
-        // nothing.
+        // SAFETY: so many bytes were allocated from there on, and zeroed; they are borrowed alone, and the driver
+        // copies nothing.
         unsafe { std::slice::from_raw_parts_mut(start, self.len) }
     }
 

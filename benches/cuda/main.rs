@@ -5,10 +5,10 @@
 //!   cargo bench --features cuda --bench cuda -- bytes small      parts: allocations, bytes, calls, small
 //! ```
 //!
-//! The bench runs itself again with the driver of `tests/simcuda` on the loader's path, in the mode in which nothing is
-//! copied nor checked. So what is measured is the adapter's own work, the host's copies, and what the
-//! calls cost there: a lock and a look into a table each. The *bare calls* are those that the adapter cannot do without, made
-//! directly. It says nothing about a device: that is for `examples/gpu_check`.
+//! The bench runs itself again with the driver of `tests/simcuda` on the loader's path, in the mode in which
+//! nothing is copied nor checked. So what is measured is the adapter's own work, the host's copies, and what the
+//! calls cost there: a lock and a look into a table each. The *bare calls* are those that the adapter cannot do
+//! without, made directly. It says nothing about a device: that is for `examples/gpu_check`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  client (PAIR) ---tcp---> PAIR --> decode --> upload --> compute --> download --+
-//!                  <------- PAIR <-- frames sent from where the download left them --+
+//!                <--------- PAIR <-- frames, from where the download left them ---+
 //! ```
 //!
 //! ```sh
@@ -132,7 +132,8 @@ impl Compute for host::Host {
     }
 }
 
-/// Kernels are the user's business; here the tensors go to the device and come back.
+/// Kernels are the user's business; here the tensors go to the device and come back. What a kernel writes is no tensor of the
+/// adapter's but a `CudaSlice`, which goes out by `Cuda::download_sources`: `tensorwire::cuda::guide` has a trait for that.
 #[cfg(feature = "cuda")]
 impl Compute for tensorwire::cuda::Cuda {
     const FACTOR: f32 = 1.0;

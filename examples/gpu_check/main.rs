@@ -23,7 +23,7 @@
 //! Exit status: 0 all checks passed and the bars were met, 1 a check failed, 2 wrong arguments, 3 no usable device
 //! (one line on stderr says why), 4 all checks passed and a bar was missed.
 //!
-//! What is measured, and against what, is told at the head of each table, and in `bench.rs`.
+//! What is measured, and against what, is told at the head of each table, and in `bench`.
 
 mod args;
 mod bench;

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaStream};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream};
 
 use super::driver::Driver;
 use super::error::{Code, CudaError, Step};
@@ -24,8 +24,8 @@ pub struct Cuda {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    // In this order they are dropped: what waits for copies first. What is kept may be slots of the ring, whose memory goes with the
-    // last of them.
+    // In this order they are dropped: what waits for copies first. What is kept may be slots of the ring, whose
+    // memory goes with the last of them.
     pub(super) ring: Ring,
     pub(super) keeper: Arc<Keeper>,
     pub(super) to_device: Arc<CudaStream>,
@@ -34,12 +34,33 @@ pub(super) struct Shared {
     pub(super) options: Options,
 }
 
+impl Shared {
+    /// Makes what comes next on `later` wait for what is on `earlier` by now; the host does not wait.
+    pub(super) fn join(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), CudaError> {
+        self.order(&self.driver.create_event()?, earlier, later)
+    }
+
+    /// The same, by an event of the caller's.
+    pub(super) fn order(
+        &self,
+        event: &CudaEvent,
+        earlier: &CudaStream,
+        later: &CudaStream,
+    ) -> Result<(), CudaError> {
+        self.driver.record(event, earlier)?;
+        self.driver.wait(later, event)
+    }
+}
+
 impl Cuda {
     /// Opens the device `ordinal`, in its primary context, and allocates the ring.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`](crate::device::ErrorKind::Unavailable) as [`availability`](super::availability()) says; the driver's.
+    /// - [`ErrorKind::Unavailable`](crate::device::ErrorKind::Unavailable) as
+    ///   [`availability`](super::availability()) says.
+    /// - [`ErrorKind::OutOfMemory`](crate::device::ErrorKind::OutOfMemory) if so much memory cannot be pinned.
+    /// - The driver's.
     pub fn open(ordinal: usize, options: Options) -> Result<Self, CudaError> {
         super::availability(ordinal)?;
         let context = CudaContext::new(ordinal)
@@ -86,15 +107,18 @@ impl Cuda {
         self.shared.ring.statistics()
     }
 
-    /// Returns the error that the device does not come back from, if there was one. Every call fails with
-    /// [`Unusable`](crate::device::ErrorKind::Unusable) from then on; a new process is needed.
+    /// Returns the error that the device does not come back from, if there was one.
+    ///
+    /// Every call fails with [`ErrorKind::Unusable`](crate::device::ErrorKind::Unusable) from then on; a new process is
+    /// needed.
     #[must_use]
     pub fn fault(&self) -> Option<CudaError> {
         self.shared.driver.fault()
     }
 
-    /// Takes back slots and lets go of frames that the device has done with. Each call does so too; a service that has
-    /// nothing else to do may.
+    /// Takes back slots and lets go of frames that the device has done with.
+    ///
+    /// Each call does so too; a service that has nothing else to do may.
     ///
     /// # Errors
     ///
@@ -106,9 +130,15 @@ impl Cuda {
 
     /// Takes `len` bytes of pinned memory out of the ring; dropped, they are back.
     ///
+    /// They hold what was last in the slots.
+    ///
     /// # Errors
     ///
-    /// `RingFull`, `TimedOut` by `wait`; `TooLarge` for more than the ring has; the driver's, of a copy that slots were waited for.
+    /// - [`ErrorKind::RingFull`](crate::device::ErrorKind::RingFull),
+    ///   [`ErrorKind::TimedOut`](crate::device::ErrorKind::TimedOut) when there were not enough slots side by
+    ///   side within `wait`.
+    /// - [`ErrorKind::TooLarge`](crate::device::ErrorKind::TooLarge) for more bytes than the ring has.
+    /// - The driver's: a copy failed that slots were waited for.
     pub fn take_pinned(&self, len: usize, wait: Wait) -> Result<Pinned, CudaError> {
         let slots = self.shared.ring.take(len, wait)?;
         Ok(Pinned::of_slots(slots, len))
@@ -118,16 +148,16 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`; the driver's.
+    /// [`ErrorKind::OutOfMemory`](crate::device::ErrorKind::OutOfMemory); the driver's.
     pub fn allocate_pinned(&self, len: usize) -> Result<Pinned, CudaError> {
         Pinned::allocate(&self.shared.driver, len)
     }
 
-    /// Pins memory that is there. It takes long: keep it.
+    /// Pins memory that is there, in place. It takes long: keep it.
     ///
     /// # Errors
     ///
-    /// The bytes as they were, and the driver's error.
+    /// The bytes as they were, with the driver's error.
     pub fn register(&self, bytes: Box<[u8]>) -> Result<Pinned, (Box<[u8]>, CudaError)> {
         Pinned::register(&self.shared.driver, bytes)
     }

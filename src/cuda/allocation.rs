@@ -1,4 +1,5 @@
 //! Pinned memory that the driver allocated.
+#![allow(unsafe_code)]
 
 use core::mem;
 use core::ptr::NonNull;
@@ -8,9 +9,9 @@ use alloc::sync::Arc;
 
 use super::driver::Driver;
 use super::error::{CudaError, Step};
-use crate::device::ErrorKind;
+use crate::device::{ALIGN, ErrorKind};
 
-/// Pinned memory of bytes, zeros at first, which starts at a multiple of 256. Dropped, it is freed.
+/// Pinned memory of bytes, zeros at first, which starts at a multiple of [`ALIGN`]. Dropped, it is freed.
 ///
 /// Who uses which bytes of it when is for whoever asks for the pointer.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Allocation {
             });
         }
         let room = len
-            .checked_add(ALIGNMENT)
+            .checked_add(ALIGN)
             .filter(|room| isize::try_from(*room).is_ok())
             .ok_or_else(|| {
                 CudaError::new(ErrorKind::OutOfMemory { bytes: len }, Step::AllocatePinned)
@@ -45,12 +46,12 @@ impl Allocation {
         let base = driver.allocate_pinned(room);
         // Of what was asked for, without the gap.
         let base = base.map_err(|error| error.of_bytes(len))?;
-        let gap = base.align_offset(ALIGNMENT).min(ALIGNMENT);
+        let gap = base.align_offset(ALIGN).min(ALIGN);
         // SAFETY: `NonNull::add` asks that the result is in the same allocation, or at its end: it has
-        // `len + ALIGNMENT` bytes, no more than `isize::MAX`, and the gap is no more than `ALIGNMENT`.
+        // `len + ALIGN` bytes, no more than `isize::MAX`, and the gap is no more than `ALIGN`.
         let start = unsafe { base.add(gap) };
-        // SAFETY: `write_bytes` asks for `len` bytes that may be written: they start no more than `ALIGNMENT` into an
-        // allocation of `len + ALIGNMENT`, which nobody else knows of yet. Bytes have no alignment.
+        // SAFETY: `write_bytes` asks for `len` bytes that may be written: they start no more than `ALIGN` into an
+        // allocation of `len + ALIGN`, which nobody else knows of yet. Bytes have no alignment.
         unsafe { start.write_bytes(0, len) };
         Ok(Self {
             driver: driver.clone(),
@@ -83,7 +84,8 @@ impl Allocation {
         // - The pointer is not null, aligned as bytes need to be, and good for `len` bytes of one allocation: `new` saw
         //   to it, also for no bytes.
         // - They hold values: `new` wrote zeros, and then only bytes were written.
-        // - Nobody writes to them meanwhile: the caller says so; freed they are when `self` is dropped, which is borrowed.
+        // - Nobody writes to them meanwhile: the caller says so; freed they are when `self` is dropped, which is
+        //   borrowed.
         // - They are no more than `isize::MAX`: `new` looked.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -99,8 +101,8 @@ impl Allocation {
     }
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does, and bytes do not care which thread uses them. Who does so when is for
-// whoever asks for them. The driver may be called by any thread.
+// SAFETY: it owns its memory, as a `Box<[u8]>` does, and bytes do not care which thread uses them. Who does so
+// when is for whoever asks for them. The driver may be called by any thread.
 unsafe impl Send for Allocation {}
 // SAFETY: by a shared reference it gives numbers, a pointer and, to who promises that nobody writes, bytes to read.
 unsafe impl Sync for Allocation {}
@@ -108,12 +110,9 @@ unsafe impl Sync for Allocation {}
 impl Drop for Allocation {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: `free_pinned` asks for memory of `allocate_pinned` of the same driver, once: it is what `new` got.
-            // And that nobody uses it any more: whoever owns this sees to it, and leaks it otherwise.
+            // SAFETY: `free_pinned` asks for memory of `allocate_pinned` of the same driver, once: it is what
+            // `new` got. And that nobody uses it any more: whoever owns this sees to it, and leaks it otherwise.
             unsafe { self.driver.free_pinned(self.base) };
         }
     }
 }
-
-/// Copies are fastest between addresses of this alignment, and device memory starts at it too.
-pub(super) const ALIGNMENT: usize = 256;

@@ -7,8 +7,10 @@
 //!                                             |                     |
 //!  any other                    ... waits ----+-- read ... ---------+
 //! ```
+#![allow(unsafe_code)]
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -35,6 +37,8 @@ pub(super) struct Buffer {
     ready: Option<Arc<CudaEvent>>,
     /// Who reads it on other streams. It only grows, so that what is in it can be lent.
     readers: OnceLock<Box<Reader>>,
+    /// There may be a read that no event tells of.
+    is_in_doubt: AtomicBool,
 }
 
 /// The last read on a stream that cudarc's safe layer knows of.
@@ -64,6 +68,7 @@ impl Buffer {
             stream: stream.clone(),
             ready: None,
             readers: OnceLock::new(),
+            is_in_doubt: AtomicBool::new(false),
         })
     }
 
@@ -114,16 +119,26 @@ impl Buffer {
             // The stream does not wait: so this thread has to.
             let _unknown = self.driver.synchronize(ready);
         }
-        let context = self.driver.context();
-        if !context.is_event_tracking() {
+        let (ours, theirs) = (self.driver.context(), stream.context());
+        if !ours.is_event_tracking() {
             return SyncOnDrop::Record(None);
         }
+        // Where the guard would record nothing, or fail, this thread waits: the event is of our context, and the guard asks the
+        // handle to the context that the stream has whether it tracks, which each handle knows only of its own streams. One that
+        // has none but the default stream by the time that the guard goes records nothing.
+        let is_recorded = ours == theirs
+            && theirs.is_managing_stream_synchronization()
+            && (!stream.cu_stream().is_null() || Arc::ptr_eq(theirs, self.stream.context()));
         // The default stream of each thread is one handle for many streams: one event would not do.
-        let reader = if is_per_thread(stream) {
-            None
-        } else {
+        let reader = if is_recorded && !is_per_thread(stream) {
             self.reader(stream)
+        } else {
+            None
         };
+        // While an error is kept, cudarc's guard returns it to itself, and neither records nor waits.
+        if Driver::is_parked(ours) || Driver::is_parked(theirs) {
+            self.is_in_doubt.store(true, Ordering::Relaxed);
+        }
         match reader {
             Some(event) => SyncOnDrop::Record(Some((event, stream))),
             None => SyncOnDrop::sync_stream(stream),
@@ -166,6 +181,11 @@ impl Buffer {
 
     /// Makes its stream wait for the reads on others. `false` if it is not known that they are over by then.
     fn join_readers(&self) -> bool {
+        if self.is_in_doubt.load(Ordering::Relaxed)
+            && let Err(_named) = self.driver.synchronize_context()
+        {
+            return false;
+        }
         let mut place = &self.readers;
         while let Some(reader) = place.get() {
             if let Err(error) = self.stream.wait(&reader.event) {
@@ -195,8 +215,14 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let is_joined = self.pointer != 0 && self.join_readers();
+        // One after the other: each in the drop of the one before, many would need much stack.
+        let mut reader = self.readers.take();
+        while let Some(mut last) = reader {
+            reader = last.next.take();
+        }
         // Memory that may be read yet is leaked.
-        if self.pointer == 0 || !self.join_readers() {
+        if !is_joined {
             return;
         }
         // SAFETY: `free` asks three things.

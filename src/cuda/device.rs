@@ -19,7 +19,8 @@ use crate::transport::Wait;
 /// Tensors belong to the stream of the call: it waits for them, the host does not. It may be any stream of the
 /// adapter's [context](Cuda::context) but the per-thread default stream, which is one handle for many streams.
 ///
-/// An upload larger than the ring goes through while the device empties it: with [`Wait::Never`] it will hardly succeed.
+/// An upload larger than the ring goes through while the device empties it: with [`Wait::Never`] it will hardly
+/// succeed.
 impl Device for Cuda {
     type Stream = Arc<CudaStream>;
     type Tensor = Tensor;

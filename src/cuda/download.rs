@@ -9,6 +9,7 @@
 //!                                     +-----------------------------+  back when the last frame is let go |
 //!                                                                   +-------------------------------------+
 //! ```
+#![allow(unsafe_code)]
 
 use core::mem;
 
@@ -61,6 +62,7 @@ impl Cuda {
             frames: infos.zip(offsets).collect(),
             len,
             flight,
+            _to_host: self.shared.to_host.clone(),
             driver: self.shared.driver.clone(),
         })
     }
@@ -111,7 +113,7 @@ impl Cuda {
         }
         let flight = slots.submit(&shared.to_host);
         let event = flight.as_ref().ok().map(|flight| &**flight.event());
-        let released = shared.release(sources, producer, event, &begun);
+        let released = shared.release(producer, event, &begun);
         begun.result?;
         let flight = flight?;
         released?;
@@ -131,6 +133,8 @@ pub struct Download {
     len: usize,
     /// `None` if no source has a byte.
     flight: Option<InFlight>,
+    /// Without a stream that it knows of, cudarc does not look at what it was told about reads.
+    _to_host: Arc<CudaStream>,
     driver: Arc<Driver>,
 }
 

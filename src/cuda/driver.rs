@@ -8,7 +8,8 @@
 //! | `cuMemcpyHtoDAsync`, `cuMemcpyDtoHAsync` from and to pinned memory | no |
 //! | the same from and to other memory | may, in parts of it |
 //! | `cuEventRecord`, `cuEventQuery`, `cuStreamWaitEvent` | no |
-//! | `cuEventSynchronize` | yes |
+//! | `cuEventSynchronize`, `cuStreamSynchronize`, `cuCtxSynchronize` | yes |
+#![allow(unsafe_code)]
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -73,13 +74,19 @@ impl Driver {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
-        self.check(Step::Enter, self.context.check_err())?;
+        self.surface(Step::Enter)?;
         self.check(Step::Enter, self.bind())
+    }
+
+    /// Tells what was parked, by cudarc as well, as something that failed at `step`. Then it is forgotten.
+    pub(super) fn surface(&self, step: Step) -> Result<(), CudaError> {
+        self.check(step, self.context.check_err())
     }
 
     /// Makes the context the thread's, and nothing else.
     ///
-    /// `CudaContext::bind_to_thread` does not if an error is parked, and returns that one: no good in a drop, nor after a copy.
+    /// `CudaContext::bind_to_thread` does not if an error is parked, and returns that one: no good in a drop, nor
+    /// after a copy.
     fn bind(&self) -> Result<(), DriverError> {
         let context = self.context.cu_ctx();
         if result::ctx::get_current()? == Some(context) {
@@ -143,6 +150,19 @@ impl Driver {
         self.check(Step::WaitEvent, ran)
     }
 
+    /// Blocks this thread until all streams of the context have run what is on them. For drops, where it is not known on which.
+    pub(super) fn synchronize_context(&self) -> Result<(), CudaError> {
+        self.check(Step::Enter, self.bind())?;
+        self.check(Step::WaitEvent, result::ctx::synchronize())
+    }
+
+    /// Tells whether something that failed is kept and not told yet, and keeps it.
+    pub(super) fn is_parked(context: &CudaContext) -> bool {
+        let parked = context.check_err();
+        context.record_err(parked);
+        parked.is_err()
+    }
+
     /// Makes what comes next on `stream` wait for `event`; the host does not.
     pub(super) fn wait(&self, stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
         self.enter()?;
@@ -165,7 +185,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned) of this driver, was not freed, and nobody uses the memory any more.
+    /// `pointer` came from [`allocate_pinned`](Self::allocate_pinned) of this driver, was not freed, and nobody
+    /// uses the memory any more.
     pub(super) unsafe fn free_pinned(&self, pointer: NonNull<u8>) {
         self.park(Step::Enter, self.bind());
         // SAFETY: `free_host` asks that the pointer came from `malloc_host` and is not null: the caller
@@ -198,7 +219,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// `pointer` was given to [`register`](Self::register), the memory is still allocated, and no copy uses it any more.
+    /// `pointer` was given to [`register`](Self::register), the memory is still allocated, and no copy uses it
+    /// any more.
     #[must_use = "what could not be unpinned must not be freed"]
     pub(super) unsafe fn unregister(&self, pointer: NonNull<u8>) -> bool {
         self.park(Step::Enter, self.bind());
@@ -265,8 +287,8 @@ impl Driver {
     ///
     /// # Safety
     ///
-    /// Until the copy has run, the `len` bytes from `source` on are pinned memory that nobody writes to or frees, and those from
-    /// `target` on are memory of this device that nobody else uses, ordered on `stream`.
+    /// Until the copy has run, the `len` bytes from `source` on are pinned memory that nobody writes to or frees,
+    /// and those from `target` on are memory of this device that nobody else uses, ordered on `stream`.
     pub(super) unsafe fn copy_to_device(
         &self,
         target: CUdeviceptr,
@@ -282,14 +304,15 @@ impl Driver {
         // is until the copy has run: the caller says so.
         let copied = unsafe { result::memcpy_htod_async(target, source, stream.cu_stream()) };
         self.check(Step::CopyToDevice, copied)
+            .map_err(|error| error.of_bytes(len))
     }
 
     /// Puts a copy of `len` bytes of the device to pinned memory on `stream`.
     ///
     /// # Safety
     ///
-    /// Until the copy has run, the `len` bytes from `target` on are pinned memory that nobody else uses or frees, and those from
-    /// `source` on are memory of this device that nobody writes to, ordered on `stream`.
+    /// Until the copy has run, the `len` bytes from `target` on are pinned memory that nobody else uses or frees,
+    /// and those from `source` on are memory of this device that nobody writes to, ordered on `stream`.
     pub(super) unsafe fn copy_to_host(
         &self,
         target: NonNull<u8>,
@@ -305,5 +328,6 @@ impl Driver {
         // until the copy has run: the caller says so.
         let copied = unsafe { result::memcpy_dtoh_async(target, source, stream.cu_stream()) };
         self.check(Step::CopyToHost, copied)
+            .map_err(|error| error.of_bytes(len))
     }
 }

@@ -1,6 +1,7 @@
 //! What failed, at which step, for which tensor.
 
 use core::fmt;
+use core::num::NonZeroUsize;
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -10,13 +11,14 @@ use crate::device::{DeviceError, ErrorKind};
 
 /// Something did not work on the way to a device or back.
 ///
-/// It says what kind of failure it is and with which sizes ([`kind`](DeviceError::kind)), at which step,
-/// for which tensor of the message, and what the driver said if it was the driver.
+/// It says what kind of failure it is, with its sizes ([`kind`](DeviceError::kind)), at which step and of how many bytes,
+/// for which tensor of the call ([`tensor`](DeviceError::tensor)), and what the driver said if it was the driver.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CudaError {
     kind: ErrorKind,
     step: Step,
     tensor: Option<usize>,
+    bytes: Option<NonZeroUsize>,
     cause: Option<Cause>,
 }
 
@@ -32,6 +34,7 @@ impl CudaError {
             kind,
             step,
             tensor: None,
+            bytes: None,
             cause: None,
         }
     }
@@ -42,6 +45,7 @@ impl CudaError {
             kind: ErrorKind::Backend,
             step,
             tensor: None,
+            bytes: None,
             cause: Some(Cause::Driver(code)),
         }
     }
@@ -52,18 +56,22 @@ impl CudaError {
             kind: ErrorKind::Unusable,
             step,
             tensor: None,
+            bytes: None,
             cause: Some(Cause::Driver(code)),
         }
     }
 
-    /// The same, of the tensor at `index` in wire order.
+    /// The same, of the tensor at `index` in wire order; but what broke the device was not about that one.
     pub(super) const fn of_tensor(mut self, index: usize) -> Self {
-        self.tensor = Some(index);
+        if !matches!(self.kind, ErrorKind::Unusable) {
+            self.tensor = Some(index);
+        }
         self
     }
 
-    /// The same, with `bytes` that there was no memory for, if that is what the driver said.
+    /// The same, of a step over so many bytes; there was no memory for them, if that is what the driver said.
     pub(super) fn of_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = NonZeroUsize::new(bytes);
         if self.code().is_some_and(Code::is_out_of_memory) && self.kind == ErrorKind::Backend {
             self.kind = ErrorKind::OutOfMemory { bytes };
         }
@@ -76,10 +84,10 @@ impl CudaError {
         self.step
     }
 
-    /// Returns which tensor it was about, by its place in wire order.
+    /// Returns how many bytes were to be allocated, pinned or copied, if it was at such a step that the driver failed.
     #[must_use]
-    pub const fn tensor(&self) -> Option<usize> {
-        self.tensor
+    pub fn bytes(&self) -> Option<usize> {
+        self.bytes.map(NonZeroUsize::get)
     }
 
     /// Returns what the driver said; for [`ErrorKind::Unusable`] what it said when the device broke.
@@ -117,6 +125,7 @@ impl From<Unavailable> for CudaError {
             kind: ErrorKind::Unavailable,
             step: Step::Open,
             tensor: None,
+            bytes: None,
             cause: Some(Cause::Unavailable(unavailable)),
         }
     }
@@ -129,7 +138,10 @@ impl fmt::Display for CudaError {
         }
         write!(f, "{}: ", self.step)?;
         match self.cause {
-            Some(Cause::Driver(code)) if self.kind == ErrorKind::Backend => code.fmt(f),
+            Some(Cause::Driver(code)) if self.kind == ErrorKind::Backend => match self.bytes {
+                Some(bytes) => write!(f, "{code} ({bytes} bytes)"),
+                None => code.fmt(f),
+            },
             Some(Cause::Driver(code)) => write!(f, "{} ({code})", self.kind),
             Some(Cause::Unavailable(unavailable)) => unavailable.fmt(f),
             None => self.kind.fmt(f),
@@ -163,14 +175,14 @@ pub enum Step {
     FreePinned,
     /// Looking for driver and device, and opening the device.
     Open,
+    /// Asking an event whether it has fired; what failed on the device comes out here.
+    QueryEvent,
     /// Recording an event, after what it is to tell of.
     RecordEvent,
     /// Pinning memory that was there.
     Register,
     /// Copying bytes into staging memory.
     Stage,
-    /// Asking an event whether it has fired; what failed on the device comes out here.
-    QueryEvent,
     /// Making a stream wait for an event, or waiting for one.
     WaitEvent,
 }
@@ -188,10 +200,10 @@ impl fmt::Display for Step {
             Self::FreeDevice => "freeing device memory",
             Self::FreePinned => "freeing pinned memory",
             Self::Open => "opening the device",
+            Self::QueryEvent => "querying an event",
             Self::RecordEvent => "recording an event",
             Self::Register => "pinning memory",
             Self::Stage => "staging",
-            Self::QueryEvent => "querying an event",
             Self::WaitEvent => "waiting for an event",
         })
     }
@@ -215,24 +227,25 @@ impl Code {
     /// Tells whether a context does not come back from it: every later call fails as well.
     #[must_use]
     pub const fn is_sticky(self) -> bool {
-        matches!(
-            self.0,
-            CUresult::CUDA_ERROR_ASSERT
-                | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
-                | CUresult::CUDA_ERROR_DEINITIALIZED
-                | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
-                | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
-                | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
-                | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
-                | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
-                | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
-                | CUresult::CUDA_ERROR_INVALID_PC
-                | CUresult::CUDA_ERROR_LAUNCH_FAILED
-                | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
-                | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
-                | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
-                | CUresult::CUDA_ERROR_UNKNOWN
-        )
+        is_sticky_and_newer(self.value())
+            || matches!(
+                self.0,
+                CUresult::CUDA_ERROR_ASSERT
+                    | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+                    | CUresult::CUDA_ERROR_DEINITIALIZED
+                    | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+                    | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+                    | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+                    | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+                    | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                    | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+                    | CUresult::CUDA_ERROR_INVALID_PC
+                    | CUresult::CUDA_ERROR_LAUNCH_FAILED
+                    | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+                    | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+                    | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+                    | CUresult::CUDA_ERROR_UNKNOWN
+            )
     }
 
     pub(super) const fn is_no_device(self) -> bool {
@@ -242,6 +255,15 @@ impl Code {
     pub(super) const fn is_out_of_memory(self) -> bool {
         matches!(self.0, CUresult::CUDA_ERROR_OUT_OF_MEMORY)
     }
+}
+
+/// Whether a context does not come back from it either, of those that cudarc has no names for where it is built for an older
+/// CUDA: the driver may be newer.
+const fn is_sticky_and_newer(code: u32) -> bool {
+    const CONTAINED: u32 = 226;
+    const TENSOR_MEMORY_LEAK: u32 = 721;
+    const MPS_CLIENT_TERMINATED: u32 = 810;
+    matches!(code, CONTAINED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED)
 }
 
 impl From<DriverError> for Code {
@@ -260,5 +282,74 @@ impl fmt::Display for Code {
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn errors_say_tensor_step_and_sizes() {
+        let refused = CudaError::driver(Code(CUresult::CUDA_ERROR_INVALID_VALUE), Step::CopyToHost);
+        let out_of_memory = Code(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        let broken = Code(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        let (needed, free) = (3, 1);
+        for (error, bytes, text) in [
+            (
+                refused,
+                None,
+                "copying to the host: CUDA_ERROR_INVALID_VALUE",
+            ),
+            (
+                refused.of_tensor(2).of_bytes(4096),
+                Some(4096),
+                "tensor 2: copying to the host: CUDA_ERROR_INVALID_VALUE (4096 bytes)",
+            ),
+            (
+                CudaError::driver(out_of_memory, Step::AllocateDevice).of_bytes(7),
+                Some(7),
+                "allocating device memory: no memory for 7 bytes (CUDA_ERROR_OUT_OF_MEMORY)",
+            ),
+            (
+                CudaError::new(ErrorKind::RingFull { needed, free }, Step::Stage).of_tensor(0),
+                None,
+                "tensor 0: staging: ring full: 3 slots needed at once, 1 free",
+            ),
+            (
+                CudaError::unusable(broken, Step::QueryEvent).of_tensor(0),
+                None,
+                "querying an event: the device is unusable in this process after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)",
+            ),
+            (
+                CudaError::from(Unavailable::NoLibrary),
+                None,
+                "opening the device: no library of a CUDA driver found",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error.bytes(), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_context_comes_back_from_what_the_call_alone_failed_with() {
+        for (code, expected) in [
+            (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, true),
+            (CUresult::CUDA_ERROR_ECC_UNCORRECTABLE, true),
+            (CUresult::CUDA_ERROR_OUT_OF_MEMORY, false),
+            (CUresult::CUDA_ERROR_NOT_READY, false),
+            (CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, false),
+        ] {
+            assert_eq!(Code(code).is_sticky(), expected, "{code:?}");
+        }
+        assert!([226, 721, 810].into_iter().all(is_sticky_and_newer));
+        assert!(
+            ![0, 2, 225, 227, 720, 722, 809]
+                .into_iter()
+                .any(is_sticky_and_newer)
+        );
     }
 }

@@ -162,20 +162,24 @@ fn invalid_bool(done: usize, bytes: &[u8]) -> Option<CastError> {
 
 /// Refuses streams that tensors of this adapter cannot be used on.
 pub(super) fn check_stream(shared: &Shared, stream: &CudaStream) -> Result<(), CudaError> {
-    let refuse = |code| {
-        Err(CudaError::driver(
-            Code::from(DriverError(code)),
-            Step::Enter,
-        ))
-    };
-    if **stream.context() != **shared.driver.context() {
-        return refuse(CUresult::CUDA_ERROR_INVALID_CONTEXT);
-    }
+    check_context(shared, stream)?;
     // One handle for many streams: it cannot be told which of them a tensor belongs to.
     if is_per_thread(stream) {
-        return refuse(CUresult::CUDA_ERROR_NOT_SUPPORTED);
+        return Err(refused(CUresult::CUDA_ERROR_NOT_SUPPORTED));
     }
     Ok(())
+}
+
+/// Refuses streams of another context: none of its events are recorded there.
+pub(super) fn check_context(shared: &Shared, stream: &CudaStream) -> Result<(), CudaError> {
+    if **stream.context() == **shared.driver.context() {
+        return Ok(());
+    }
+    Err(refused(CUresult::CUDA_ERROR_INVALID_CONTEXT))
+}
+
+fn refused(code: CUresult) -> CudaError {
+    CudaError::driver(Code::from(DriverError(code)), Step::Enter)
 }
 
 #[cfg(test)]

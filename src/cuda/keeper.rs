@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
-use cudarc::driver::CudaEvent;
+use cudarc::driver::{CudaEvent, CudaStream};
 
 use super::driver::Driver;
 use super::error::CudaError;
@@ -19,7 +19,7 @@ use super::ring;
 /// Dropped, it waits for all of them; an owner whose copy cannot be said to be over is leaked.
 pub(super) struct Keeper {
     kept: Lock<Vec<Kept>>,
-    /// Held by who looks, so that nobody else finds the list empty meanwhile.
+    /// Held by who looks, and takes out.
     looks: Lock<()>,
     /// Where those wait that may wait for what is kept here.
     ring: Weak<ring::Shared>,
@@ -29,6 +29,8 @@ pub(super) struct Keeper {
 /// An owner, which is leaked unless it is let go of.
 struct Kept {
     event: Arc<CudaEvent>,
+    /// Where the event is still to be recorded.
+    unrecorded: Option<Arc<CudaStream>>,
     owner: mem::ManuallyDrop<Box<dyn Send + Sync>>,
 }
 
@@ -50,8 +52,29 @@ impl Keeper {
 
     /// Keeps `owner` until `event` has fired, which is recorded by now.
     pub(super) fn keep(&self, event: Arc<CudaEvent>, owner: Box<dyn Send + Sync>) {
+        self.push(event, None, owner);
+    }
+
+    /// Keeps `owner` until what is on `stream` by now has run. The driver did not record `event` there: each look tries again,
+    /// as it fires after what is there now whenever it is recorded.
+    pub(super) fn keep_in_doubt(
+        &self,
+        event: Arc<CudaEvent>,
+        stream: &Arc<CudaStream>,
+        owner: Box<dyn Send + Sync>,
+    ) {
+        self.push(event, Some(stream.clone()), owner);
+    }
+
+    fn push(
+        &self,
+        event: Arc<CudaEvent>,
+        unrecorded: Option<Arc<CudaStream>>,
+        owner: Box<dyn Send + Sync>,
+    ) {
         self.kept().push(Kept {
             event,
+            unrecorded,
             owner: mem::ManuallyDrop::new(owner),
         });
         if let Some(ring) = self.ring.upgrade() {
@@ -67,18 +90,26 @@ impl Keeper {
             return Ok(());
         }
         let mut result = Ok(());
-        let _alone = self.looks.lock();
-        // No driver is asked, and no owner dropped, under the lock that `keep` needs. It adds at the end, and only who looks takes
-        // out, so that what is at a place stays there.
+        let mut alone = self.looks.lock();
+        // No driver is asked under the lock that `keep` needs. It adds at the end, and only who looks takes
+        // out, so that what is at a place stays there. An owner is dropped under neither lock: it may be code of the user's, which
+        // calls this. Another may look meanwhile, and then what it leaves is left for the next look.
         let mut at = 0_usize;
         loop {
-            let Some(event) = self.kept().get(at).map(|kept| kept.event.clone()) else {
+            let found = self
+                .kept()
+                .get(at)
+                .map(|kept| (kept.event.clone(), kept.unrecorded.clone()));
+            let Some((event, unrecorded)) = found else {
                 return result;
             };
-            match self.driver.is_complete(&event) {
+            let recorded = unrecorded.map_or(Ok(()), |stream| self.record(at, &event, &stream));
+            match recorded.and_then(|()| self.driver.is_complete(&event)) {
                 Ok(true) => {
                     let kept = self.kept().remove(at);
+                    drop(alone);
                     kept.let_go();
+                    alone = self.looks.lock();
                 }
                 Ok(false) => at = at.saturating_add(1),
                 Err(error) => {
@@ -87,6 +118,15 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Records the event of what is at a place. Only who looks calls this.
+    fn record(&self, at: usize, event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
+        self.driver.record(event, stream)?;
+        if let Some(kept) = self.kept().get_mut(at) {
+            kept.unrecorded = None;
+        }
+        Ok(())
     }
 
     /// How many owners are kept.
@@ -107,7 +147,11 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         let kept = mem::take(&mut *self.kept());
         for kept in kept {
-            if self.driver.synchronize(&kept.event).is_ok() {
+            let over = match &kept.unrecorded {
+                Some(stream) => self.driver.synchronize_stream(stream),
+                None => self.driver.synchronize(&kept.event),
+            };
+            if over.is_ok() {
                 kept.let_go();
             }
         }

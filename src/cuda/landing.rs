@@ -1,4 +1,5 @@
 //! Payloads on their way to the device while they are being read.
+#![allow(unsafe_code)]
 
 use alloc::sync::Arc;
 
@@ -20,9 +21,9 @@ use crate::transport::Wait;
 ///  frame  -- copy --> slot ---- DMA ----> device        the same, with copy_from
 /// ```
 ///
-/// It holds the device memory of all tensors, and one slot while that is partly filled; a full one is the device's at
-/// once. So as many landings as there are slots can fill the ring while they wait for slow peers: read slow peers' frames
-/// elsewhere, and upload them when they are whole.
+/// It holds the device memory of all tensors, and one slot while that is partly filled; a full one is the
+/// device's at once. So as many landings as there are slots can fill the ring while they wait for slow peers:
+/// read slow peers' frames elsewhere, and upload them when they are whole.
 ///
 /// After an error other than the ring's being full it is of no use: each call says the error again.
 ///

@@ -3,6 +3,7 @@
 //! cudarc looks for the library at its first call, and for each function at that function's first call; where
 //! one is not there, it panics. So all of them are looked for here, by the same names in the same
 //! order: what is found here is what cudarc finds.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_char, c_int, c_uint};
 use core::mem::ManuallyDrop;
@@ -181,8 +182,8 @@ impl Driver {
 fn library() -> Option<Library> {
     let candidates = ["cuda", "nvcuda"].into_iter().flat_map(candidates);
     let mut libraries = candidates.filter_map(|name| {
-        // SAFETY: `Library::new` asks that what the library does when it is loaded is sound: it is the driver's, or what
-        // the user's loader path puts in its place, and cudarc loads it just so.
+        // SAFETY: `Library::new` asks that what the library does when it is loaded is sound: it is the driver's,
+        // or what the user's loader path puts in its place, and cudarc loads it just so.
         unsafe { Library::new(name) }.ok()
     });
     libraries.next()

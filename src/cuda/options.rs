@@ -1,5 +1,7 @@
 //! How much staging memory there is, and how it is used.
 
+use core::time::Duration;
+
 /// How a [`Cuda`](super::Cuda) is set up.
 ///
 /// # Examples
@@ -15,7 +17,7 @@ pub struct Options {
     slots: usize,
     slot_bytes: usize,
     batch_bytes: usize,
-    timeout: Option<core::time::Duration>,
+    timeout: Option<Duration>,
 }
 
 impl Options {
@@ -53,7 +55,7 @@ impl Options {
 
     /// Sets how long [`Wait::Configured`](crate::transport::Wait::Configured) waits.
     #[must_use]
-    pub const fn with_timeout(mut self, timeout: core::time::Duration) -> Self {
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
@@ -78,7 +80,7 @@ impl Options {
 
     /// Returns how long [`Wait::Configured`](crate::transport::Wait::Configured) waits; `None` for as long as it takes.
     #[must_use]
-    pub const fn timeout(&self) -> Option<core::time::Duration> {
+    pub const fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 }

@@ -1,4 +1,5 @@
 //! Pinned memory that is the user's.
+#![allow(unsafe_code)]
 
 use core::fmt;
 use core::ops::Range;
@@ -61,6 +62,18 @@ impl Pinned {
         })
     }
 
+    /// Returns how many bytes there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Makes it shared: read by many, written by nobody any more.
     ///
     /// # Examples
@@ -71,6 +84,7 @@ impl Pinned {
     ///
     /// let cuda = Cuda::open(0, Options::new())?;
     /// let mut pinned = cuda.take_pinned(3, Wait::Never)?;
+    /// assert_eq!(pinned.len(), 3);
     /// pinned.as_mut().copy_from_slice(b"abc");
     /// let bytes = pinned.share();
     /// assert_eq!(bytes.slice(1..3).unwrap().as_ref(), b"bc");
@@ -98,8 +112,8 @@ impl Pinned {
 impl AsRef<[u8]> for Pinned {
     fn as_ref(&self) -> &[u8] {
         let bytes = match &self.backing {
-            // SAFETY: `bytes` asks that nobody writes meanwhile: who writes borrows `self` alone, and devices copy from here, not
-            // to here, while `self` is shared.
+            // SAFETY: `bytes` asks that nobody writes meanwhile: who writes borrows `self` alone, and devices
+            // copy from here, not to here, while `self` is shared.
             Backing::Allocated(allocation) => unsafe { allocation.bytes() },
             Backing::Registered(registered) => registered.bytes(),
             Backing::Ring(slots) => slots.bytes(),
@@ -111,8 +125,8 @@ impl AsRef<[u8]> for Pinned {
 impl AsMut<[u8]> for Pinned {
     fn as_mut(&mut self) -> &mut [u8] {
         let bytes = match &mut self.backing {
-            // SAFETY: `bytes_mut` asks that nobody else uses them meanwhile: `self` is borrowed alone, and a device uses them
-            // only while a share of them is kept for it.
+            // SAFETY: `bytes_mut` asks that nobody else uses them meanwhile: `self` is borrowed alone, and a
+            // device uses them only while a share of them is kept for it.
             Backing::Allocated(allocation) => unsafe { allocation.bytes_mut() },
             Backing::Registered(registered) => registered.bytes_mut(),
             Backing::Ring(slots) => slots.bytes_mut(),
@@ -134,11 +148,12 @@ impl Registered {
         let len = bytes.len();
         let bytes = NonNull::from(Box::leak(bytes));
         if len > 0 {
-            // SAFETY: `register` asks for one allocation, which stays until it is unregistered: it was a box, and becomes one
-            // again where it is not pinned, here and in `drop`.
+            // SAFETY: `register` asks for one allocation, which stays until it is unregistered: it was a box, and
+            // becomes one again where it is not pinned, here and in `drop`.
             let registered = unsafe { driver.register(bytes.cast(), len) };
             if let Err(error) = registered {
-                // SAFETY: `from_raw` asks for what was a box, and is nobody else's: it was leaked above, and is not pinned.
+                // SAFETY: `from_raw` asks for what was a box, and is nobody else's: it was leaked above, and is
+                // not pinned.
                 let bytes = unsafe { Box::from_raw(bytes.as_ptr()) };
                 return Err((bytes, error));
             }
@@ -150,8 +165,9 @@ impl Registered {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: `NonNull::as_ref` asks for memory that holds values, and that nobody writes to meanwhile: it was a box, and is
-        // written through `bytes_mut` alone, which borrows `self` alone. A device reads it, if anything.
+        // SAFETY: `NonNull::as_ref` asks for memory that holds values, and that nobody writes to meanwhile: it
+        // was a box, and is written through `bytes_mut` alone, which borrows `self` alone. A device reads it, if
+        // anything.
         unsafe { self.bytes.as_ref() }
     }
 
@@ -169,13 +185,14 @@ unsafe impl Sync for Registered {}
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // SAFETY: `unregister` asks for what was registered and is still allocated: `new` saw to it, and only what follows frees
-        // it. No copy uses it: who copies keeps a share of it until that is over.
+        // SAFETY: `unregister` asks for what was registered and is still allocated: `new` saw to it, and only
+        // what follows frees it. No copy uses it: who copies keeps a share of it until that is over.
         if !self.bytes.is_empty() && !unsafe { self.driver.unregister(self.bytes.cast()) } {
             // Still pinned: freed, it would be the next owner's and the device's.
             return;
         }
-        // SAFETY: `from_raw` asks for what was a box, and is nobody else's: `new` leaked it, and it is not pinned any more.
+        // SAFETY: `from_raw` asks for what was a box, and is nobody else's: `new` leaked it, and it is not pinned
+        // any more.
         drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
     }
 }
@@ -214,7 +231,7 @@ impl PinnedBytes {
     /// # Errors
     ///
     /// The bytes as they were.
-    pub fn try_into_pinned(self) -> Result<Pinned, Self> {
+    pub fn into_pinned(self) -> Result<Pinned, Self> {
         let range = self.range;
         Arc::try_unwrap(self.memory).map_err(|memory| Self { memory, range })
     }
@@ -222,7 +239,8 @@ impl PinnedBytes {
     /// Where the bytes start, for a device to copy from there while it is kept for it.
     pub(super) fn start(&self) -> NonNull<u8> {
         let start = self.range.start.min(self.memory.len);
-        // SAFETY: `NonNull::add` asks that the result is in the same allocation, or at its end: it has `len` bytes from there on.
+        // SAFETY: `NonNull::add` asks that the result is in the same allocation, or at its end: it has `len`
+        // bytes from there on.
         unsafe { self.memory.start().add(start) }
     }
 }

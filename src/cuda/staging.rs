@@ -5,10 +5,13 @@
 //!           copied with one call     with another: other memory
 //!           +---------------- one event behind both ------------+
 //! ```
+#![allow(unsafe_code)]
+
+use core::ptr::NonNull;
+use core::time::Duration;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ptr::NonNull;
 
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -112,7 +115,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Takes the first `len` bytes of the last [`room`](Self::room) as filled; they go to `target`. Sends the slot if it is full.
+    /// Takes the first `len` bytes of the last [`room`](Self::room) as filled; they go to `target`. Sends the
+    /// slot if it is full.
     ///
     /// Errors: `Length` for more than there was; the driver's, and then what was in the slot is lost.
     ///
@@ -241,9 +245,9 @@ impl Piece {
 /// How long to wait from now on.
 pub(super) fn left(until: Deadline) -> Wait {
     match until.remaining() {
-        Ok(core::time::Duration::MAX) => Wait::Forever,
+        Ok(Duration::MAX) => Wait::Forever,
         Ok(left) => Wait::UpTo(left),
-        Err(Expired::TimedOut) => Wait::UpTo(core::time::Duration::ZERO),
+        Err(Expired::TimedOut) => Wait::UpTo(Duration::ZERO),
         Err(_) => Wait::Never,
     }
 }

@@ -1,4 +1,5 @@
 //! A tensor in a device's memory, and typed views of it.
+#![allow(unsafe_code)]
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -6,7 +7,9 @@ use core::ops::Range;
 use alloc::sync::Arc;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut as _, DeviceSlice, SyncOnDrop,
+};
 
 use super::backoff::wait_for;
 use super::buffer::Buffer;
@@ -73,7 +76,9 @@ impl Tensor {
         }
     }
 
-    /// Sees its elements, for cudarc's functions that take a [`DevicePtr`], and for kernels.
+    /// Sees its elements, for cudarc's functions that take a [`DevicePtr`][trait], and for kernels.
+    ///
+    /// [trait]: https://docs.rs/cudarc/0.19/cudarc/driver/trait.DevicePtr.html
     ///
     /// # Errors
     ///
@@ -145,7 +150,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// `NotReady`, `TimedOut` by `wait`; the driver's, if the copy failed.
+    /// [`ErrorKind::NotReady`](crate::device::ErrorKind::NotReady), [`ErrorKind::TimedOut`](crate::device::ErrorKind::TimedOut)
+    /// by `wait`; the driver's, if the copy failed.
     pub fn wait(&self, wait: Wait) -> Result<(), CudaError> {
         match self.buffer.ready() {
             Some(ready) => wait_for(self.buffer.driver(), ready, wait, None),
@@ -153,11 +159,55 @@ impl Tensor {
         }
     }
 
-    /// Gives the memory away, for another owner that frees it in the order of the stream: its start, its
-    /// length in bytes, and the stream.
+    /// Gives the memory away as a slice of cudarc's, without a copy: of the tensor's own stream, which others wait for as
+    /// for any slice. It is what other crates make their tensors of.
     ///
-    /// This is for `CudaStream::upgrade_device_ptr`, out of which other crates make their tensors. What is never freed
-    /// is leaked.
+    /// # Errors
+    ///
+    /// The tensor as it was, unless it can be [viewed](Self::view) as `T`, and as [`into_raw`](Self::into_raw) says; also if
+    /// the driver makes no event for the slice.
+    ///
+    /// # Panics
+    ///
+    /// Not here, but cudarc does if the driver makes one event, and then refuses to make another.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use cudarc::driver::CudaSlice;
+    /// use tensorwire::cuda::Tensor;
+    ///
+    /// /// The tensor's memory; or a copy, if others have theirs in the same allocation.
+    /// fn latents(tensor: Tensor) -> Result<CudaSlice<f32>, Box<dyn std::error::Error>> {
+    ///     match tensor.into_slice::<f32>() {
+    ///         Ok(slice) => Ok(slice),
+    ///         Err(tensor) => Ok(tensor.stream().clone_dtod(&tensor.view::<f32>()?)?),
+    ///     }
+    /// }
+    /// ```
+    pub fn into_slice<T: Element>(self) -> Result<CudaSlice<T>, Self> {
+        // `upgrade_device_ptr` panics where the driver makes no event for it: so it is asked before.
+        if self.view::<T>().is_err() || self.buffer.driver().create_event().is_err() {
+            return Err(self);
+        }
+        let count = self.info.element_count();
+        let (pointer, _bytes, stream) = self.into_raw()?;
+        // SAFETY: `upgrade_device_ptr` asks three things.
+        // - The pointer is that of an allocation, which nobody else frees: `into_raw` gave it away.
+        // - There is room for `count` elements: there are `count` of the tensor's dtype, which is that of `T`, as `view` said.
+        // - Their bytes are values of `T`: they were filled, which the stream waits for, and of the types that `Element` is
+        //   sealed to any bytes are values, but of `bool`, whose bytes `view` knows of.
+        let mut slice = unsafe { stream.upgrade_device_ptr::<T>(pointer, count) };
+        // Other streams wait for what the slice knows of: that its own stream has it from here on.
+        drop(slice.device_ptr_mut(&stream));
+        Ok(slice)
+    }
+
+    /// Gives the memory away, for another owner that frees it: its start, its length in bytes, and the stream in whose
+    /// order it is to be used and freed.
+    ///
+    /// [`into_slice`](Self::into_slice) makes a slice of it, for which it is there above all. What is never freed is leaked. Another
+    /// stream than the one that is returned waits for that one first.
     ///
     /// # Errors
     ///
@@ -201,9 +251,14 @@ impl DeviceTensor for Tensor {
 
 /// Elements in a device's memory.
 ///
-/// It stands where cudarc takes a [`DevicePtr`]: the stream of the call waits for the upload, and the memory
+/// It stands where cudarc takes a [`DevicePtr`][trait]: the stream of the call waits for the upload, and the memory
 /// is freed after what the call reads. With cudarc's event tracking disabled the latter is left to the user, as it is for
 /// cudarc's own slices.
+///
+/// Where cudarc records no event of the read, the host waits for it at the end of the call: on the per-thread default stream, and
+/// on streams of another context, or of another handle to this one (a second `CudaContext::new`) that has made no stream.
+///
+/// [trait]: https://docs.rs/cudarc/0.19/cudarc/driver/trait.DevicePtr.html
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     tensor: &'a Tensor,

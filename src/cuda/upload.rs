@@ -1,6 +1,5 @@
 //! Tensors of the host to the device.
-
-use core::mem;
+#![allow(unsafe_code)]
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -23,14 +22,18 @@ use crate::transport::{Deadline, Wait};
 impl Cuda {
     /// Brings a tensor into memory of the device that is there already: a `CudaSlice`, or a mutable view of some of one.
     ///
-    /// What was put on any stream before and uses `target` comes first, as cudarc tracks it; with
-    /// its event tracking disabled, what was put on the stream of `target`. What comes next on that stream sees the bytes.
+    /// What was put on the stream of `target` before comes first, and so does what uses `target` on any other, as far as cudarc
+    /// tracks it. What comes next on that stream sees the bytes.
+    ///
+    /// Where `target` lies and how long it is, is taken as it says, as cudarc's own copies take it: a [`DevicePtrMut`] that
+    /// names memory that is not its own has the device write to that.
     ///
     /// # Errors
     ///
-    /// `DType` unless `T` reads the tensor's dtype, `Length` unless `target` is just as long, `InvalidBool`: the
-    /// driver has not been called. `RingFull` or `TimedOut` when there was no room within `wait`, the driver's:
-    /// some of the bytes may have arrived in `target`, if the tensor is larger than a slot.
+    /// - [`ErrorKind::DType`] unless `T` reads the tensor's dtype, [`ErrorKind::Length`] unless `target` is just as long,
+    ///   [`ErrorKind::InvalidBool`]. The driver has not been called.
+    /// - [`ErrorKind::RingFull`] or [`ErrorKind::TimedOut`] when there was no room within `wait`; the driver's. Some of the
+    ///   bytes may have arrived in `target`, if the tensor is larger than a slot.
     ///
     /// # Examples
     ///
@@ -68,13 +71,13 @@ impl Cuda {
         let taken = staging.take(tensor.byte_len(), left(until));
         taken.map_err(|error| error.of_tensor(0))?;
 
-        let (context, to_device) = (self.context(), &shared.to_device);
-        if !context.is_event_tracking() {
-            shared.join(&owner, to_device)?;
-        }
+        let to_device = &shared.to_device;
+        // Also where cudarc tracks: not in a context of one stream, and what counts there is the handle to it that `target` has.
+        let event = shared.driver.create_event()?;
+        shared.order(&event, &owner, to_device)?;
         let (address, written) = target.device_ptr_mut(to_device);
         // What went wrong in there was parked by cudarc: the stream may not wait as it has to.
-        let parked = shared.driver.check(Step::WaitEvent, context.check_err());
+        let parked = shared.driver.surface(Step::WaitEvent);
         let copied = parked.and_then(|()| {
             let (bytes, group, tensor) = (tensor.bytes(), 0, 0);
             let place = Target {
@@ -84,15 +87,15 @@ impl Cuda {
             };
             // SAFETY: `copy` and `send` ask that the memory of the target is the device's, nobody else's before
             // what is put on the stream has run, and freed after that. It is `target`'s, which has room for just these
-            // bytes, and is borrowed alone. `device_ptr_mut`, or the join before, made the stream wait for earlier uses.
+            // bytes, and is borrowed alone. `device_ptr_mut`, and the join before, made the stream wait for earlier uses.
             // Later ones come after: `written` tells cudarc, and the owner's stream waits or this thread does, below.
             unsafe { staging.copy(bytes, place, bytes.len(), until, |_, _| ()) }?;
             // SAFETY: as above.
             unsafe { staging.send() }
         });
         drop(written);
-        let told = shared.driver.check(Step::RecordEvent, context.check_err());
-        let joined = shared.join(to_device, &owner);
+        let told = shared.driver.surface(Step::RecordEvent);
+        let joined = shared.order(&event, to_device, &owner);
         if told.is_err() || joined.is_err() {
             // Nobody else would wait for the copies.
             let over = shared.driver.synchronize_stream(to_device);
@@ -102,12 +105,15 @@ impl Cuda {
         copied
     }
 
-    /// Brings a tensor to the device out of pinned memory, from where it lies: the host copies nothing, the ring is not
-    /// used, and the call does not wait. The bytes are kept until the device has done with them.
+    /// Brings a tensor to the device out of pinned memory, from where it lies.
+    ///
+    /// The host copies nothing, the ring is not used, and the call does not wait. The bytes are kept until the device
+    /// has done with them.
     ///
     /// # Errors
     ///
-    /// `Length` unless there are just as many bytes as the descriptor says. `OutOfMemory`, the driver's.
+    /// - [`ErrorKind::Length`] unless there are just as many bytes as the descriptor says.
+    /// - [`ErrorKind::OutOfMemory`]; the driver's.
     ///
     /// # Examples
     ///
@@ -134,12 +140,51 @@ impl Cuda {
         only(self.upload_kept(&[*descriptor], Vec::from([bytes]), stream)?)
     }
 
-    /// Brings all tensors of a message to the device out of the pinned frames that it lies in, as
-    /// [`upload_pinned`](Self::upload_pinned) does. Small ones share memory of the device; each frame is a copy of its own.
+    /// Brings all tensors of a message to the device out of the pinned frames that it lies in.
+    ///
+    /// As with [`upload_pinned`](Self::upload_pinned), the host copies nothing. Small tensors share memory of the device;
+    /// each frame is a copy of its own.
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`, the driver's.
+    /// [`ErrorKind::OutOfMemory`]; the driver's.
+    ///
+    /// # Examples
+    ///
+    /// All payloads of a message off a stream of bytes, into one piece of pinned memory, which is used for the next message once
+    /// the device has done with it:
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use std::sync::Arc;
+    ///
+    /// use cudarc::driver::CudaStream;
+    /// use tensorwire::message::Metadata;
+    /// use tensorwire::cuda::{Cuda, Pinned, PinnedBytes, Tensor};
+    /// use tensorwire::device::Tensors;
+    ///
+    /// fn receive(
+    ///     cuda: &Cuda,
+    ///     stream: &Arc<CudaStream>,
+    ///     metadata: Metadata<'_, '_>,
+    ///     payloads: &mut impl Read,
+    ///     mut place: Pinned,
+    /// ) -> Result<(Tensors<Tensor>, PinnedBytes), Box<dyn std::error::Error>> {
+    ///     let room = place.as_mut().get_mut(..metadata.tensor_bytes());
+    ///     payloads.read_exact(room.ok_or("a message larger than its place")?)?;
+    ///     let all = place.share();
+    ///     let mut at = 0;
+    ///     let mut frames = Vec::new();
+    ///     for descriptor in metadata.descriptors() {
+    ///         let end = at + descriptor.byte_len();
+    ///         frames.extend(all.slice(at..end));
+    ///         at = end;
+    ///     }
+    ///     let tensors = cuda.upload_pinned_message(&metadata.attach(&frames)?, stream)?;
+    ///     // Later: `Cuda::poll`, then `PinnedBytes::into_pinned`.
+    ///     Ok((tensors, all))
+    /// }
+    /// ```
     pub fn upload_pinned_message(
         &self,
         message: &Message<'_, '_, PinnedBytes>,
@@ -242,27 +287,16 @@ impl Cuda {
 }
 
 impl Shared {
-    /// Makes what comes next on `later` wait for what is on `earlier` by now.
-    pub(super) fn join(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), CudaError> {
-        let event = self.driver.create_event()?;
-        self.driver.record(&event, earlier)?;
-        self.driver.wait(later, &event)
-    }
-
     /// Keeps `frames` until what is on the stream to the device by now has run; `event` is recorded there.
     ///
-    /// Errors: the driver's. Then this thread has waited for the device, or the frames are leaked.
-    pub(super) fn keep(
-        &self,
-        event: &Arc<CudaEvent>,
-        frames: Vec<PinnedBytes>,
-    ) -> Result<(), CudaError> {
+    /// Errors: the driver's. The frames are kept all the same.
+    fn keep(&self, event: &Arc<CudaEvent>, frames: Vec<PinnedBytes>) -> Result<(), CudaError> {
         let recorded = self.driver.record(event, &self.to_device);
+        let (event, frames) = (event.clone(), Box::new(frames));
         if recorded.is_ok() {
-            self.keeper.keep(event.clone(), Box::new(frames));
-        } else if self.driver.synchronize_stream(&self.to_device).is_err() {
-            // The device may use them for ever.
-            mem::forget(frames);
+            self.keeper.keep(event, frames);
+        } else {
+            self.keeper.keep_in_doubt(event, &self.to_device, frames);
         }
         recorded
     }

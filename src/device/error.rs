@@ -19,7 +19,8 @@ pub trait DeviceError: core::error::Error + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The device or its driver failed; the device's error has the details.
+    /// The device or its driver failed; the device's error has the details. If it is one that the device does not come back
+    /// from, the next call says [`Unusable`](Self::Unusable).
     Backend,
     /// The elements are of another dtype than the place for them.
     DType {
@@ -54,7 +55,8 @@ pub enum ErrorKind {
         /// How many.
         bytes: usize,
     },
-    /// Too much staging memory is in use, and the call was not to wait.
+    /// Too much staging memory is in use, and the call was not to wait: again later, when the device has done with some,
+    /// or a transport has sent what it holds.
     RingFull {
         /// Slots needed at once.
         needed: usize,
@@ -63,7 +65,7 @@ pub enum ErrorKind {
     },
     /// The time to wait was up.
     TimedOut,
-    /// More is to be in staging memory at once than there is.
+    /// More is to be in staging memory at once than there is: it never fits, unless in several calls.
     TooLarge {
         /// Bytes needed.
         needed: usize,
@@ -72,7 +74,7 @@ pub enum ErrorKind {
     },
     /// There is no such device, or no driver for it.
     Unavailable,
-    /// An earlier error was one that the device does not come back from.
+    /// An earlier error was one that the device does not come back from, in this process.
     Unusable,
 }
 
@@ -111,7 +113,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "{needed} bytes in staging at once where it has {room}")
             }
             Self::Unavailable => f.write_str("no such device"),
-            Self::Unusable => f.write_str("the device is unusable after an earlier error"),
+            Self::Unusable => {
+                f.write_str("the device is unusable in this process after an earlier error")
+            }
         }
     }
 }
@@ -127,3 +131,75 @@ impl DeviceError for ErrorKind {
 }
 
 impl core::error::Error for ErrorKind {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    /// (kind, text, whether it may go away by itself)
+    const KINDS: &[(ErrorKind, &str, bool)] = &[
+        (ErrorKind::Backend, "the device failed", false),
+        (
+            ErrorKind::DType {
+                expected: DType::Float32,
+                actual: DType::Bool,
+            },
+            "bool where the place holds float32",
+            false,
+        ),
+        (
+            ErrorKind::Incomplete { missing: 7 },
+            "7 payload bytes are missing",
+            false,
+        ),
+        (
+            ErrorKind::InvalidBool { index: 3, byte: 2 },
+            "element 3 is 0x02, which is no bool",
+            false,
+        ),
+        (
+            ErrorKind::Length {
+                expected: 8,
+                actual: 9,
+            },
+            "9 bytes where there is room for 8",
+            false,
+        ),
+        (ErrorKind::NotReady, "not there yet", true),
+        (
+            ErrorKind::OutOfMemory { bytes: 10 },
+            "no memory for 10 bytes",
+            false,
+        ),
+        (
+            ErrorKind::RingFull { needed: 3, free: 1 },
+            "ring full: 3 slots needed at once, 1 free",
+            true,
+        ),
+        (ErrorKind::TimedOut, "timed out", true),
+        (
+            ErrorKind::TooLarge {
+                needed: 12,
+                room: 11,
+            },
+            "12 bytes in staging at once where it has 11",
+            false,
+        ),
+        (ErrorKind::Unavailable, "no such device", false),
+        (
+            ErrorKind::Unusable,
+            "the device is unusable in this process after an earlier error",
+            false,
+        ),
+    ];
+
+    #[test]
+    fn kinds_say_their_sizes_and_whether_they_go_away() {
+        for &(kind, text, is_wait) in KINDS {
+            assert_eq!(kind.to_string(), text);
+            assert_eq!(kind.is_wait(), is_wait, "{text}");
+        }
+    }
+}

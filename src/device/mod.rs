@@ -68,6 +68,11 @@
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
 //!
+//! There `work` changes nothing. What a model computes begins its way out by whatever makes a [`Device::Download`]:
+//! [`Device::download`], of tensors that [`Host::collect`](host::Host::collect) makes say, or `Cuda::download_sources`, of slices
+//! that kernels have written. So a service has a trait of its own for the model, whose method takes [`Tensors`] and returns
+//! the download; the guide of `cuda` has one, for both devices.
+//!
 //! # The contract
 //!
 //! - **The source is free at once.** When an upload returns, its bytes have been read: the frame can be
@@ -87,9 +92,9 @@
 //!
 //! # Untrusted input
 //!
-//! Sizes come out of metadata that was decoded, so they are in range, but they are the peer's word: [`Device::land`]
-//! asks for as much memory as they say. [`Limits::tensor_bytes`](crate::Limits::tensor_bytes) caps it. More than there is
-//! is [`ErrorKind::OutOfMemory`].
+//! Sizes come out of metadata that was decoded, so they are in range, but they are the peer's word:
+//! [`Device::land`] asks for as much memory as they say. [`Limits::tensor_bytes`](crate::Limits::tensor_bytes)
+//! caps it. More than there is is [`ErrorKind::OutOfMemory`].
 
 pub mod host;
 
@@ -163,7 +168,8 @@ pub trait Device {
 
     /// Brings `tensors` back, as `stream` leaves them, in the order given. One that stands there twice comes twice.
     ///
-    /// They need not be of one message, and they may be dropped while the download is under way.
+    /// They need not be of one message, and they may be dropped while the download is under way. Memory that is no tensor of the
+    /// device, a kernel's output say, goes by a method of the device's own, `Cuda::download_sources`.
     ///
     /// # Errors
     ///
@@ -265,8 +271,8 @@ pub trait Landing {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Length`] for more than are [missing](Self::missing), before the first is copied. As [`room`](Self::room);
-    /// then [`missing`](Self::missing) tells how many were taken.
+    /// [`ErrorKind::Length`] for more than are [missing](Self::missing), before the first is copied. As
+    /// [`room`](Self::room); then [`missing`](Self::missing) tells how many were taken.
     fn copy_from(&mut self, bytes: &[u8], wait: Wait) -> Result<(), Self::Error>;
 }
 
@@ -288,6 +294,7 @@ pub trait Download: Sized {
     ///
     /// # Errors
     ///
-    /// The download as it was, to ask again, with [`ErrorKind::NotReady`], [`ErrorKind::TimedOut`], or the device's own.
+    /// The download as it was, to ask again, with [`ErrorKind::NotReady`], [`ErrorKind::TimedOut`], or the
+    /// device's own.
     fn finish(self, wait: Wait) -> Result<Downloaded, (Self, Self::Error)>;
 }

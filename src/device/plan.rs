@@ -84,7 +84,8 @@ impl Plan {
     }
 }
 
-/// Where tensors start, in device memory and in staging: at multiples of this many bytes.
+/// Where tensors start, in device memory and in staging: at multiples of this many bytes, between which copies
+/// are fastest.
 pub(crate) const ALIGN: usize = 256;
 
 #[cfg(test)]

@@ -269,14 +269,14 @@ pub trait Frames: Default {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// As long as the transport was set up to wait: its timeout.
+    /// As long as the transport, or the device, was set up to wait: its timeout.
     #[default]
     Configured,
     /// As long as it takes.
     Forever,
-    /// Not at all: what cannot be done now is [`ErrorKind::WouldBlock`].
+    /// Not at all: what cannot be done now is [`ErrorKind::WouldBlock`]; devices say `RingFull` or `NotReady`.
     Never,
-    /// At most this long, then [`ErrorKind::TimedOut`]. Zero is as good as
+    /// At most this long, then it is timed out. Zero is as good as
     /// [`Wait::Never`], apart from the kind of the error.
     UpTo(Duration),
 }

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -23,6 +23,17 @@ pub(crate) fn example(name: &str) -> Command {
         "first: cargo build --all-features --example {name}"
     );
     Command::new(path)
+}
+
+/// Runs the example of this name to its end, with nothing on its standard input.
+pub(crate) fn run(name: &str, args: &[&str]) -> Output {
+    let mut command = example(name);
+    command.args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// What a program has written, which is UTF-8.
+pub(crate) fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
 }
 
 /// Sends a signal, by its name.

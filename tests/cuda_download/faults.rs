@@ -113,14 +113,18 @@ fn the_error_says_which_tensor() {
             return;
         }
         let (cuda, stream) = open(4, SLOT_BYTES);
-        let tensors = upload_all(&cuda, &stream, &variety(3));
+        let given = variety(3);
+        let tensors = upload_all(&cuda, &stream, &given);
         let all: Vec<_> = tensors.iter().collect();
         // The fourth has no bytes, and takes no copy.
         for (copy, tensor) in [(0, 0), (2, 2), (3, 4), (8, 9)] {
             simulated::fail("cuMemcpyDtoHAsync_v2", copy, CODE);
             let error = cuda.download(&all, &stream, PATIENCE).unwrap_err();
             assert_eq!(error.tensor(), Some(tensor));
-            let text = format!("tensor {tensor}: copying to the host: CUDA_ERROR_INVALID_VALUE");
+            let bytes = given[tensor].bytes.len();
+            let text = format!(
+                "tensor {tensor}: copying to the host: CUDA_ERROR_INVALID_VALUE ({bytes} bytes)"
+            );
             assert_eq!(error.to_string(), text);
             settle(&cuda);
         }

@@ -5,6 +5,7 @@
 #[path = "../common/cuda.rs"]
 mod common;
 mod faults;
+mod foreign;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod sources;
@@ -47,6 +48,28 @@ fn tensors_of_all_kinds_come_back_as_they_were() {
         }
         assert_eq!(in_use(&cuda), 0);
     });
+}
+
+#[test]
+fn tensors_that_happen_to_be_neighbours_are_not_copied_as_one() {
+    simulated::test(
+        "tensors_that_happen_to_be_neighbours_are_not_copied_as_one",
+        || {
+            let (cuda, stream) = open(4, SLOT_BYTES);
+            // As long as a device's memory is aligned: what is allocated next may begin where this ends.
+            let given: Vec<_> = (0..4)
+                .map(|seed| Given::new("x", DType::UInt8, &[4096], seed))
+                .collect();
+            let tensors = upload_all(&cuda, &stream, &given);
+            if simulated::scripted() {
+                let addresses = tensors.iter().map(|tensor| tensor.device_pointer());
+                let addresses: Vec<_> = addresses.collect();
+                assert!(addresses.windows(2).all(|pair| pair[1] == pair[0] + 4096));
+            }
+            let downloaded = downloaded(&cuda, &stream, &tensors.iter().collect::<Vec<_>>());
+            assert_same(downloaded.tensors(), &given);
+        },
+    );
 }
 
 #[test]

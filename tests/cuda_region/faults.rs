@@ -128,10 +128,17 @@ fn a_load_that_failed_before_the_device_had_the_slot_gives_it_back() {
             let slot = laid.put(&bed.region);
             let (slot, error) = bed.load(slot, &manifest).unwrap_err();
             assert_eq!(slot.is_some(), keeps, "{call}");
-            if code != CODE {
+            if call == "cuMemcpyHtoDAsync_v2" {
+                let error = cuda(error);
+                assert_eq!(error.tensor(), Some(0));
+            } else if code != CODE {
                 // The small ones together, with the gaps between them.
-                let kind = cuda(error).kind();
-                assert!(matches!(kind, ErrorKind::OutOfMemory { .. }), "{kind}");
+                let error = cuda(error);
+                assert!(
+                    matches!(error.kind(), ErrorKind::OutOfMemory { .. }),
+                    "{error}"
+                );
+                assert_eq!(error.tensor(), Some(0), "{error}");
             }
             drop(slot);
             let allocated = bed.region.pool().stats().allocated_bytes();
@@ -151,6 +158,49 @@ fn a_load_that_failed_before_the_device_had_the_slot_gives_it_back() {
 }
 
 #[test]
+fn a_store_that_failed_half_way_keeps_the_slot_until_the_device_has_done_with_it() {
+    let name =
+        "faults::a_store_that_failed_half_way_keeps_the_slot_until_the_device_has_done_with_it";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let bed = Bed::new();
+        let given = variety(1);
+        let tensors = upload_all(&bed.cuda, &bed.stream, &given);
+        wait_for(&tensors);
+        for (call, copies) in [
+            ("cuMemcpyDtoHAsync_v2", 0),
+            ("cuMemcpyDtoHAsync_v2", 3),
+            ("cuEventRecord", 1),
+            ("cuEventRecord", 4),
+            // That of the slot: one is for the producer, and one for each of nine sources.
+            ("cuEventRecord", 10),
+        ] {
+            // That to the host. What is recorded on the other says nothing.
+            simulated::stall(Streams::Made(1));
+            simulated::fail(call, copies, CODE);
+            let failed = simulated::failed();
+            let storing = bed.pinned.store(sources(&tensors), &bed.stream);
+            assert_eq!(cuda(storing.unwrap_err()).kind(), ErrorKind::Backend);
+            assert_eq!(simulated::failed(), failed + 1);
+            let kept = || bed.region.pool().stats().allocated_bytes();
+            assert!(
+                kept() > 0,
+                "{call} {copies}: the device may be writing there"
+            );
+            for _ in 0..10 {
+                let _parked = bed.cuda.poll();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            assert!(kept() > 0, "{call} {copies}");
+            simulated::release(Streams::All);
+            settle(&bed);
+        }
+    });
+}
+
+#[test]
 fn a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned() {
     let name = "faults::a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned";
     simulated::test(name, || {
@@ -160,35 +210,37 @@ fn a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned() {
         let laid = Laid::planned(variety(1));
         for round in 0..20 {
             let bed = Bed::new();
+            simulated::stall(Streams::All);
             // That of the load, and that of the second try.
             simulated::fail("cuEventRecord", 0, CODE);
             simulated::fail("cuEventRecord", 0, CODE);
-            let (slot, error) = bed
-                .load(laid.put(&bed.region), &laid.manifest())
-                .unwrap_err();
+            let slot = laid.put(&bed.region);
+            let len = slot.len();
+            let (slot, error) = bed.load(slot, &laid.manifest()).unwrap_err();
             assert!(slot.is_none());
-            assert_eq!(
-                error.to_string(),
-                "recording an event: CUDA_ERROR_INVALID_VALUE"
-            );
-            assert!(bed.region.pool().stats().allocated_bytes() > 0);
+            let text = "recording an event: CUDA_ERROR_INVALID_VALUE";
+            assert_eq!(error.to_string(), text);
+            let kept = || bed.region.pool().stats().allocated_bytes();
+            assert_eq!(kept(), len);
             if round % 2 == 0 {
-                // What is recorded later on the same stream says that it is over; on the other it does not.
-                let storing = bed.pinned.store([], &bed.stream).unwrap();
-                drop(storing.finish(PATIENCE).unwrap());
-                simulated::settle();
-                bed.cuda.poll().unwrap();
-                assert!(bed.region.pool().stats().allocated_bytes() > 0);
-                let slot = laid.put(&bed.region);
-                let len = slot.len();
-                simulated::stall(Streams::All);
-                let (_, loading) = bed.load(slot, &laid.manifest()).unwrap();
-                bed.cuda.poll().unwrap();
-                assert_eq!(bed.region.pool().stats().allocated_bytes(), 2 * len);
+                // Nobody needs to load or store for it to be looked for again: there may be no slot left to do so.
+                assert_eq!(bed.cuda.poll().unwrap_err().to_string(), text);
+                if round % 4 == 0 {
+                    bed.cuda.poll().unwrap();
+                } else {
+                    // On a thread that has not called the driver before.
+                    std::thread::scope(|scope| {
+                        let store = || drop(bed.pinned.store([], &bed.stream).unwrap());
+                        scope.spawn(store).join().unwrap();
+                    });
+                }
+                assert!(kept() >= len);
                 simulated::release(Streams::All);
-                drop(loading.finish(PATIENCE).unwrap());
+                simulated::settle();
                 bed.assert_free();
             }
+            simulated::release(Streams::All);
+            simulated::fail_no_more();
             drop(bed);
             assert_eq!(simulated::live().registered, 0);
         }
@@ -218,6 +270,9 @@ fn memory_that_the_driver_does_not_pin_is_left_as_it_is() {
         assert_eq!(code, "CUDA_ERROR_INVALID_VALUE");
         let slot = other.pool().allocate(1 << 20).unwrap();
         assert!(simulated::is_pinned(other.bytes(&slot).unwrap()));
+        let region = other.downgrade();
+        drop((slot, other));
+        assert!(region.upgrade().is_some(), "freed while it is pinned");
     });
 }
 
@@ -257,4 +312,107 @@ fn a_copy_that_breaks_the_device_leaks_what_it_used() {
             simulated::leaves(Live { ..live });
         },
     );
+}
+
+#[test]
+fn a_source_that_panics_leaves_no_slot_to_the_device() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+    use tensorwire::DType;
+    use tensorwire::cuda::Source;
+
+    use crate::common::Given;
+
+    /// Does not tell where it lies, or on which stream it is freed.
+    struct Moody(Arc<CudaStream>, Option<u64>);
+
+    impl DeviceSlice<u8> for Moody {
+        fn len(&self) -> usize {
+            4096
+        }
+
+        fn stream(&self) -> &Arc<CudaStream> {
+            assert!(self.1.is_none(), "no stream");
+            &self.0
+        }
+    }
+
+    impl DevicePtr<u8> for Moody {
+        fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
+            let pointer = self.1.expect("no pointer");
+            (pointer, SyncOnDrop::Record(None))
+        }
+    }
+
+    let name = "faults::a_source_that_panics_leaves_no_slot_to_the_device";
+    simulated::test(name, || {
+        let bed = Bed::new();
+        let given = Given::new("x", DType::UInt8, &[4096], 1);
+        let other = Given::new("y", DType::UInt8, &[4096], 2);
+        let tensor = given.upload(&bed.cuda, &bed.stream);
+        tensor.wait(PATIENCE).unwrap();
+        for pointer in [None, Some(tensor.device_pointer())] {
+            let moody = Moody(bed.stream.clone(), pointer);
+            if simulated::scripted() {
+                simulated::stall(Streams::All);
+            }
+            let stored = catch_unwind(AssertUnwindSafe(|| {
+                let sources = [
+                    Source::from(&tensor),
+                    Source::new(other.info.clone(), &moody).unwrap(),
+                ];
+                drop(bed.pinned.store(sources, &bed.stream));
+            }));
+            assert!(stored.is_err());
+            // Whatever is free by now is nobody else's.
+            let mut free = Vec::new();
+            while let Ok(mut slot) = bed.region.pool().allocate(4096) {
+                bed.region.bytes_mut(&mut slot).unwrap().fill(1);
+                free.push(slot);
+            }
+            if simulated::scripted() {
+                simulated::release(Streams::All);
+                simulated::settle();
+            }
+        }
+        bed.assert_free();
+    });
+}
+
+#[test]
+fn streams_that_tensors_cannot_belong_to_are_refused() {
+    use cudarc::driver::CudaContext;
+
+    let name = "faults::streams_that_tensors_cannot_belong_to_are_refused";
+    simulated::test_with(name, &[("SIMCUDA_DEVICES", "2")], || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let mut bed = Bed::new();
+        let laid = Laid::planned(variety(1));
+        let manifest = laid.manifest();
+        let own = bed.stream.clone();
+        for (stream, code) in [
+            (
+                CudaContext::new(1).unwrap().new_stream().unwrap(),
+                "CUDA_ERROR_INVALID_CONTEXT",
+            ),
+            (
+                bed.cuda.context().per_thread_stream(),
+                "CUDA_ERROR_NOT_SUPPORTED",
+            ),
+        ] {
+            bed.stream = stream;
+            let before = simulated::calls("cuMemAllocAsync");
+            let (slot, error) = bed.load(laid.put(&bed.region), &manifest).unwrap_err();
+            assert!(slot.is_some());
+            assert_eq!(cuda(error).code().unwrap().to_string(), code);
+            assert_eq!(simulated::calls("cuMemAllocAsync"), before);
+        }
+        bed.stream = own;
+        let (tensors, _loading) = bed.load(laid.put(&bed.region), &manifest).unwrap();
+        bed.assert_loaded(&tensors, &laid.given);
+    });
 }

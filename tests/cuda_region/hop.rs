@@ -15,7 +15,8 @@ use crate::common::{
 };
 use crate::simulated;
 
-/// Pushes what the device has, by way of `from`, into a slot of `to`, and from there to the device; it comes back as it was.
+/// Pushes what the device has, by way of `from`, into a slot of `to`, and from there to the device; it comes back
+/// as it was.
 fn hop<P: DataPlane>(sender: &mut P, receiver: &mut P) {
     let (cuda, stream) = open(8, SLOT_BYTES);
     let from = cuda.pin(&crate::region(sender, 4 << 20)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudarc::driver::CudaContext;
 use tensorwire::DType;
 use tensorwire::cuda::RegionError;
 use tensorwire::device::{DeviceError, DeviceTensor, ErrorKind};
@@ -262,4 +263,29 @@ fn the_consumers_stream_waits_and_the_host_does_not() {
             drop(loading);
         },
     );
+}
+
+#[test]
+fn streams_that_tensors_cannot_belong_to_are_refused() {
+    let name = "load::streams_that_tensors_cannot_belong_to_are_refused";
+    simulated::test_with(name, &[("SIMCUDA_DEVICES", "2")], || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let mut bed = Bed::new();
+        let laid = Laid::planned(variety(1));
+        let own = bed.stream.clone();
+        let abroad = CudaContext::new(1).unwrap().new_stream().unwrap();
+        for stream in [abroad, bed.cuda.context().per_thread_stream()] {
+            bed.stream = stream;
+            let slot = laid.put(&bed.region);
+            let before = copies();
+            let (slot, error) = bed.load(slot, &laid.manifest()).unwrap_err();
+            assert!(matches!(error, RegionError::Cuda(_)), "{error}");
+            assert!(slot.is_some());
+            assert_eq!(copies(), before);
+        }
+        bed.stream = own;
+        bed.assert_free();
+    });
 }

@@ -8,10 +8,12 @@ mod faults;
 mod hop;
 mod load;
 mod order;
+mod received;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod store;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
@@ -188,7 +190,10 @@ fn memory_that_is_pinned_already_or_a_devices_is_refused() {
             };
             assert_eq!(
                 error.to_string(),
-                "pinning memory: CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"
+                format!(
+                    "pinning memory: CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ({} bytes)",
+                    bed.region.len()
+                )
             );
             let windows = Arc::new(WindowTable::new());
             let device = Region::new(Box::new(OfDevice), 4096, windows).unwrap();
@@ -245,6 +250,72 @@ fn the_region_is_kept_until_the_memory_is_not_pinned_any_more() {
 }
 
 /// Ends what is under way, and gives the slot back.
-pub(crate) fn finish(loading: Loading) -> Slot {
+pub(crate) fn finish<S: Debug>(loading: Loading<S>) -> S {
     loading.finish(PATIENCE).unwrap()
+}
+
+#[test]
+fn memory_that_calls_the_adapter_when_it_is_freed_does_not_wait_for_itself() {
+    use std::ptr::NonNull;
+    use std::sync::OnceLock;
+    use tensorwire::plane::{HostMemory, Memory};
+    use tensorwire::transfer::pool::WindowTable;
+
+    #[derive(Debug)]
+    struct Calls {
+        memory: HostMemory,
+        cuda: Arc<OnceLock<Cuda>>,
+    }
+
+    // SAFETY: the rules of `Memory`: it is another's, which follows them.
+    unsafe impl Memory for Calls {
+        fn as_ptr(&self) -> NonNull<u8> {
+            self.memory.as_ptr()
+        }
+
+        fn len(&self) -> usize {
+            self.memory.len()
+        }
+    }
+
+    impl Drop for Calls {
+        fn drop(&mut self) {
+            self.cuda.get().unwrap().poll().unwrap();
+        }
+    }
+
+    let name = "memory_that_calls_the_adapter_when_it_is_freed_does_not_wait_for_itself";
+    simulated::test(name, || {
+        let (cuda, stream) = common::open(4, SLOT_BYTES);
+        let shared = Arc::new(OnceLock::from(cuda.clone()));
+        let laid = Laid::planned(variety(1));
+        let mut regions = Vec::new();
+        for _ in 0..3 {
+            let memory = Calls {
+                memory: HostMemory::new(4 << 20).unwrap(),
+                cuda: shared.clone(),
+            };
+            let windows = Arc::new(WindowTable::new());
+            let region = Region::new(Box::new(memory), 4096, windows).unwrap();
+            let pinned = cuda.pin(&region).unwrap();
+            regions.push((pinned, region));
+        }
+        let mut tensors = Vec::new();
+        for (pinned, region) in regions {
+            let slot = laid.put(&region);
+            let manifest = laid.manifest();
+            let mut decoder = Decoder::new();
+            let object = Value::parse(&manifest).unwrap().as_object().unwrap();
+            let manifest = decoder.decode(object, slot.len()).unwrap();
+            let (loaded, loading) = pinned.load(slot, &manifest, &stream).unwrap();
+            drop(loading);
+            tensors.push(loaded);
+        }
+        stream.synchronize().unwrap();
+        // The copies are over, and the memory goes with the last of what used it: in here.
+        cuda.poll().unwrap();
+        cuda.poll().unwrap();
+        assert_eq!(Arc::strong_count(&shared), 1);
+        drop(tensors);
+    });
 }

@@ -143,6 +143,7 @@ fn what_cannot_be_stored_takes_no_slot_and_no_copy() {
                 error,
                 RegionError::Encode(EncodeError::DuplicateField { index })
             );
+            assert!(!error.is_wait());
             bed.assert_free();
             let held = bed.region.pool().allocate(4 << 20).unwrap();
             let error = bed
@@ -152,6 +153,7 @@ fn what_cannot_be_stored_takes_no_slot_and_no_copy() {
             let (needed, largest) = (8192, 0);
             let full = PoolError::Full { needed, largest };
             assert_eq!(error, RegionError::Plane(plane::ErrorKind::Pool(full)));
+            assert!(error.is_wait(), "somebody may free a slot");
             drop(held);
             assert_eq!(copies(), before);
             bed.assert_free();

@@ -104,9 +104,10 @@ impl From<DriverError> for Told {
 /// Tensors, each with the number of the one that it is to be.
 type Arrived = Vec<(usize, Tensor)>;
 
-/// (name, operation)
-#[allow(clippy::type_complexity)]
-const OPERATIONS: &[(&str, fn(&mut Bed) -> Result<Arrived, Told>)] = &[
+/// (name, what is done)
+type Operation = (&'static str, fn(&mut Bed) -> Result<Arrived, Told>);
+
+const OPERATIONS: &[Operation] = &[
     ("upload", |bed| {
         let tensor = (bed.cuda).upload(&bed.given[1].view(), &bed.stream, Wait::Forever)?;
         Ok(vec![(1, tensor)])
@@ -189,66 +190,76 @@ fn is_cudarcs(operation: &str, call: &str) -> bool {
 fn every_call_fails_once() {
     let mut bed = Bed::new();
     let mut failures = 0;
-    for &(operation, run) in OPERATIONS {
-        // Once before, so that what is made once is there.
-        drop(run(&mut bed).unwrap());
-        bed.settle().unwrap();
-        let before: Vec<_> = CALLS
-            .iter()
-            .map(|(call, _)| simulated::calls(call))
-            .collect();
-        drop(run(&mut bed).unwrap());
-        let count = |(&(call, _), before)| simulated::calls(call) - before;
-        let counts: Vec<_> = CALLS.iter().zip(before).map(count).collect();
-        bed.settle().unwrap();
-        for (&(call, step), count) in CALLS.iter().zip(counts) {
-            if is_cudarcs(operation, call) {
+    for operation in OPERATIONS {
+        for ((call, step), count) in CALLS.iter().zip(calls_of(&mut bed, operation)) {
+            if is_cudarcs(operation.0, call) {
                 continue;
             }
             for number in 0..count {
-                let code = CUresult::CUDA_ERROR_INVALID_VALUE;
-                let what = format!("{call} number {number} in {operation}");
-                let (live, failed) = (simulated::live(), simulated::failed());
-                simulated::fail(call, number, code);
-                let result = run(&mut bed);
-                let told = match &result {
-                    Ok(_) => false,
-                    Err(Told::Cudarc) => true,
-                    Err(Told::Adapter(error)) => {
-                        assert_told(error, call, step, &what);
-                        true
-                    }
-                };
-                let mut parked = bed.cuda.context().check_err();
-                // What came in spite of it is all there; else it goes while a call may fail yet, as in a drop.
-                if let Ok(arrived) = result {
-                    if simulated::failed() > failed {
-                        bed.verify(operation, &arrived);
-                    }
-                    drop(arrived);
-                }
-                simulated::fail_no_more();
-                let later = bed.settle();
-                parked = parked.and(later);
-                if simulated::failed() > failed {
-                    failures += 1;
-                    assert!(told || parked.is_err(), "nobody tells of {what}");
-                }
-                assert_eq!(simulated::live(), live, "{what}");
-                let statistics = bed.cuda.statistics();
-                assert_eq!((statistics.in_use, statistics.lost), (0, 0), "{what}");
-                assert_eq!(bed.cuda.fault(), None);
-
-                let arrived = run(&mut bed).unwrap();
-                bed.verify(operation, &arrived);
-                drop(arrived);
-                bed.settle().unwrap();
-                assert_eq!(simulated::live(), live, "after {what}");
+                failures += usize::from(fails_once(&mut bed, operation, (call, *step), number));
             }
         }
     }
     println!("{failures} failures");
     assert!(failures > 150, "{failures}");
+}
+
+/// How often the operation makes each of [`CALLS`].
+fn calls_of(bed: &mut Bed, (_, run): &Operation) -> Vec<u64> {
+    // Once before, so that what is made once is there.
+    drop(run(bed).unwrap());
+    bed.settle().unwrap();
+    let count = || CALLS.iter().map(|(call, _)| simulated::calls(call));
+    let before: Vec<_> = count().collect();
+    drop(run(bed).unwrap());
+    let made = count().zip(before).map(|(after, before)| after - before);
+    let made = made.collect();
+    bed.settle().unwrap();
+    made
+}
+
+/// Has one call of the operation fail, and tells whether it came to that: somebody says so, nothing is left of it, and
+/// the operation works the next time.
+fn fails_once(
+    bed: &mut Bed,
+    (operation, run): &Operation,
+    (call, step): (&str, Step),
+    number: u64,
+) -> bool {
+    let what = format!("{call} number {number} in {operation}");
+    let (live, failed) = (simulated::live(), simulated::failed());
+    simulated::fail(call, number, CUresult::CUDA_ERROR_INVALID_VALUE);
+    let result = run(bed);
+    if let Err(Told::Adapter(error)) = &result {
+        assert_told(error, call, step, &what);
+    }
+    let told = result.is_err();
+    let mut parked = bed.cuda.context().check_err();
+    // What came in spite of it is all there; else it goes while a call may fail yet, as in a drop.
+    if let Ok(arrived) = result {
+        if simulated::failed() > failed {
+            bed.verify(operation, &arrived);
+        }
+        drop(arrived);
+    }
+    simulated::fail_no_more();
+    let later = bed.settle();
+    parked = parked.and(later);
+    let has_failed = simulated::failed() > failed;
+    if has_failed {
+        assert!(told || parked.is_err(), "nobody tells of {what}");
+    }
+    assert_eq!(simulated::live(), live, "{what}");
+    let statistics = bed.cuda.statistics();
+    assert_eq!((statistics.in_use, statistics.lost), (0, 0), "{what}");
+    assert_eq!(bed.cuda.fault(), None);
+
+    let arrived = run(bed).unwrap();
+    bed.verify(operation, &arrived);
+    drop(arrived);
+    bed.settle().unwrap();
+    assert_eq!(simulated::live(), live, "after {what}");
+    has_failed
 }
 
 #[track_caller]
@@ -261,14 +272,8 @@ fn assert_told(error: &CudaError, call: &str, step: Step, what: &str) {
     assert!(named, "{what}: {error}");
     if matches!(error.step(), Step::AllocateDevice | Step::CopyToDevice) {
         assert!(error.tensor().is_some(), "{what}: {error}");
+        assert!(error.bytes().is_some(), "{what}: {error}");
     }
-}
-
-/// The same, of whichever tensor.
-#[track_caller]
-fn assert_same(error: CudaError, fault: CudaError, what: &str) {
-    let parts = |error: CudaError| (error.kind(), error.step(), error.code());
-    assert_eq!(parts(error), parts(fault), "{what}");
 }
 
 #[test]
@@ -325,12 +330,12 @@ fn an_error_that_does_not_go_away_makes_the_adapter_unusable() {
                 );
                 for &(_, run) in OPERATIONS {
                     match run(&mut bed).map(drop) {
-                        Err(Told::Adapter(error)) => assert_same(error, fault, &what),
+                        Err(Told::Adapter(error)) => assert_eq!(error, fault, "{what}"),
                         other => panic!("{what}: {other:?}"),
                     }
                 }
                 let error = bed.cuda.take_pinned(1, Wait::Never).unwrap_err();
-                assert_same(error, fault, &what);
+                assert_eq!(error, fault, "{what}");
                 drop(bed);
                 simulated::settle();
             }
@@ -373,11 +378,11 @@ fn a_copy_that_breaks_the_device_is_told_by_whoever_looks_next() {
             (fault.kind(), fault.step()),
             (ErrorKind::Unusable, Step::QueryEvent)
         );
-        let text = "querying an event: the device is unusable after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)";
+        let text = "querying an event: the device is unusable in this process after an earlier error (CUDA_ERROR_ILLEGAL_ADDRESS)";
         assert_eq!(fault.to_string(), text);
         for &(operation, run) in OPERATIONS {
             match run(&mut bed).map(drop) {
-                Err(Told::Adapter(error)) => assert_same(error, fault, operation),
+                Err(Told::Adapter(error)) => assert_eq!(error, fault, "{operation}"),
                 other => panic!("{operation}: {other:?}"),
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
+use cudarc::driver::sys::CUresult;
 use tensorwire::DType;
 use tensorwire::cuda::{Cuda, Pinned, PinnedBytes, Step};
 use tensorwire::device::{DeviceError as _, DeviceTensor as _, ErrorKind};
@@ -77,7 +78,7 @@ fn a_frame_stays_until_the_device_has_done_with_it() {
             let tensor = cuda.upload_pinned(&given.descriptor(), frame.clone(), &stream);
             tensors.push(tensor.unwrap());
             // The device has a share of it.
-            drop(frame.try_into_pinned().unwrap_err());
+            drop(frame.into_pinned().unwrap_err());
         }
         cuda.poll().unwrap();
         let live = simulated::live();
@@ -97,6 +98,43 @@ fn a_frame_stays_until_the_device_has_done_with_it() {
 }
 
 #[test]
+fn frames_of_a_message_that_failed_half_way_stay_until_the_device_has_done_with_them() {
+    let name =
+        "frames::frames_of_a_message_that_failed_half_way_stay_until_the_device_has_done_with_them";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let (cuda, stream) = open();
+        let given = ["first", "second", "third"].map(|name| Given::of_len(name, 5000));
+        let at_first = simulated::live().pinned;
+        let frames = frames(&given);
+        let frames = frames.iter().map(|frame| {
+            let mut memory = cuda.allocate_pinned(frame.len()).unwrap();
+            memory.as_mut().copy_from_slice(frame);
+            memory.share()
+        });
+        let frames: Vec<PinnedBytes> = frames.collect();
+        let mut decoder = Decoder::new();
+        let message = decoder.decode(&frames).unwrap();
+        simulated::stall(Streams::All);
+        let code = CUresult::CUDA_ERROR_INVALID_VALUE;
+        simulated::fail("cuMemcpyHtoDAsync_v2", 1, code);
+        let error = cuda.upload_pinned_message(&message, &stream).unwrap_err();
+        assert_eq!(
+            (error.step(), error.tensor()),
+            (Step::CopyToDevice, Some(1))
+        );
+        drop(frames);
+        cuda.poll().unwrap();
+        assert_eq!(simulated::live().pinned, at_first + 3);
+        simulated::release(Streams::All);
+        settle(&cuda, &stream);
+        assert_eq!(simulated::live().pinned, at_first);
+    });
+}
+
+#[test]
 fn a_frame_can_be_received_into_again_when_its_upload_is_over() {
     simulated::test(
         "frames::a_frame_can_be_received_into_again_when_its_upload_is_over",
@@ -112,7 +150,7 @@ fn a_frame_can_be_received_into_again_when_its_upload_is_over() {
                     .unwrap();
                 tensor.wait(Wait::Forever).unwrap();
                 cuda.poll().unwrap();
-                frame = bytes.try_into_pinned().unwrap();
+                frame = bytes.into_pinned().unwrap();
                 given.assert_is(&tensor);
             }
         },

@@ -1,7 +1,7 @@
 //! Tensors into memory of the device that is there already.
 
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaSlice, DevicePtr as _};
+use cudarc::driver::{CudaContext, CudaSlice, DevicePtr as _};
 use tensorwire::cuda::Step;
 use tensorwire::device::{DeviceError as _, ErrorKind};
 use tensorwire::tensor::{Element, bf16};
@@ -262,4 +262,41 @@ fn after_any_error_the_target_can_be_freed_at_once() {
         // Of the ring's event, and of those on either side of the copies, each made, recorded and waited for.
         assert!(told >= 12, "{told}");
     });
+}
+
+/// A handle that has made no stream records no event of cudarc's, though others of the same context do; nor does one
+/// for a slice that was made while tracking was disabled.
+#[test]
+fn what_cudarc_did_not_track_keeps_its_order_on_the_streams_of_the_target() {
+    simulated::test(
+        "into::what_cudarc_did_not_track_keeps_its_order_on_the_streams_of_the_target",
+        || {
+            let (cuda, stream) = open();
+            let other = CudaContext::new(0).unwrap().default_stream();
+            for owner in [&other, &stream] {
+                let context = owner.context();
+                // SAFETY: what is made meanwhile is used on one stream.
+                unsafe { context.disable_event_tracking() };
+                let mut untracked: CudaSlice<f32> = owner.alloc_zeros(3000).unwrap();
+                // SAFETY: as above.
+                unsafe { context.enable_event_tracking() };
+                let mut tracked: CudaSlice<f32> = owner.alloc_zeros(3000).unwrap();
+                for slice in [&mut untracked, &mut tracked] {
+                    for name in ["first", "second"] {
+                        let given = Given::new(name, DType::Float32, &[3000]);
+                        if simulated::scripted() {
+                            simulated::stall(Streams::All);
+                        }
+                        owner.memset_zeros(slice).unwrap();
+                        cuda.upload_into(&given.view(), slice, Wait::Forever)
+                            .unwrap();
+                        if simulated::scripted() {
+                            simulated::release(Streams::All);
+                        }
+                        assert!(bytes(slice) == given.bytes);
+                    }
+                }
+            }
+        },
+    );
 }

@@ -3,9 +3,11 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
-mod doubt;
 mod availability;
 mod bare;
+mod chaos;
+mod contexts;
+mod doubt;
 mod faults;
 mod frames;
 mod given;
@@ -18,6 +20,8 @@ mod rounds;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
+mod strangers;
 mod streams;
+mod unasked;
 mod upload;
 mod wrongs;

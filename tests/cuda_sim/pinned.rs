@@ -54,6 +54,7 @@ fn it_is_written_shared_cut_and_comes_back() {
             for len in [0, 1, 255, 256, 5000] {
                 let mut pinned = make(&cuda, len);
                 assert_eq!(pinned.as_ref(), vec![0; len], "{origin}");
+                assert_eq!((pinned.len(), pinned.is_empty()), (len, len == 0));
                 for (index, byte) in pinned.as_mut().iter_mut().enumerate() {
                     *byte = index as u8;
                 }
@@ -77,11 +78,11 @@ fn it_is_written_shared_cut_and_comes_back() {
                     "no more than the part"
                 );
                 // Not while others have some of it.
-                let bytes = bytes.try_into_pinned().unwrap_err();
+                let bytes = bytes.into_pinned().unwrap_err();
                 let head = all.slice(0..len / 2).unwrap();
                 assert!(head.slice(0..len).is_none() || len == 0, "nor here");
                 drop((all, bytes, head));
-                let mut pinned = tail.try_into_pinned().unwrap();
+                let mut pinned = tail.into_pinned().unwrap();
                 assert_eq!(pinned.as_ref().len(), len, "all of it");
                 pinned.as_mut().fill(0);
             }
@@ -109,7 +110,7 @@ fn an_upload_keeps_it_until_the_copy_is_over() {
             let tensor = upload(&cuda, bytes.slice(1000..2000).unwrap(), &stream).unwrap();
             cuda.poll().unwrap();
             // The device has some of it yet, so it is not to be written.
-            let bytes = bytes.try_into_pinned().unwrap_err();
+            let bytes = bytes.into_pinned().unwrap_err();
             drop((bytes, tensor));
             cuda.poll().unwrap();
             let live = simulated::live();
@@ -144,7 +145,7 @@ fn it_comes_back_to_be_written_after_the_copy() {
                 drop(upload(&cuda, bytes.clone(), &stream).unwrap());
                 pinned = loop {
                     cuda.poll().unwrap();
-                    match bytes.try_into_pinned() {
+                    match bytes.into_pinned() {
                         Ok(pinned) => break pinned,
                         Err(not_yet) => bytes = not_yet,
                     }

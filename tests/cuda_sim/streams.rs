@@ -2,10 +2,11 @@
 
 use std::thread;
 
-use cudarc::driver::{CudaSlice, DevicePtr as _};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, CudaSlice, DevicePtr as _, DeviceSlice as _};
 use tensorwire::DType;
 use tensorwire::cuda::Cuda;
-use tensorwire::device::{Device as _, DeviceError as _, ErrorKind};
+use tensorwire::device::{Device as _, DeviceError as _, DeviceTensor as _, ErrorKind};
 use tensorwire::transport::Wait;
 
 use crate::given::{
@@ -187,6 +188,60 @@ fn memory_can_be_given_to_another_owner() {
 }
 
 #[test]
+fn a_tensor_becomes_a_slice_that_other_streams_wait_for() {
+    let name = "streams::a_tensor_becomes_a_slice_that_other_streams_wait_for";
+    simulated::test(name, || {
+        let (cuda, stream) = open();
+        let other = cuda.context().new_stream().unwrap();
+        let given = Given::new("latents", DType::Float32, &[700]);
+        for _ in 0..20 {
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            let address = tensor.device_pointer();
+            let slice = tensor.into_slice::<f32>().unwrap();
+            // Before the other stream reads: a slice of cudarc's remembers one reader, the last.
+            assert_eq!(slice.device_ptr(&stream).0, address);
+            let mut copy: CudaSlice<f32> = other.alloc_zeros(700).unwrap();
+            // Its stream is told of by the slice alone, and it waits for the upload.
+            other.memcpy_dtod(&slice, &mut copy).unwrap();
+            assert_eq!((slice.len(), slice.stream()), (700, &stream));
+            drop(slice);
+            let (address, _read) = copy.device_ptr(&other);
+            assert!(read_at(&other, address, 2800) == given.bytes);
+        }
+        stream.synchronize().unwrap();
+        other.synchronize().unwrap();
+        assert_eq!(device_bytes(), 0);
+    });
+}
+
+#[test]
+fn what_is_no_slice_stays_a_tensor() {
+    let name = "streams::what_is_no_slice_stays_a_tensor";
+    simulated::test(name, || {
+        let (cuda, stream) = open();
+        let upload = |given: &Given| cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+        let floats = Given::new("latents", DType::Float32, &[700]);
+        let tensor = upload(&floats).into_slice::<i32>().unwrap_err();
+        floats.assert_is(&tensor);
+        let mut mask = Given::new("mask", DType::Bool, &[9]);
+        mask.bytes[3] = 7;
+        let mask = upload(&mask).into_slice::<bool>().unwrap_err();
+        assert_eq!(mask.bytes().len(), 9);
+        let none = Given::new("none", DType::Float32, &[0, 4]);
+        let none = upload(&none).into_slice::<f32>().unwrap_err();
+        assert_eq!(none.info().shape(), [0, 4]);
+        if simulated::scripted() {
+            // cudarc panics where it has no event for the slice.
+            simulated::fail("cuEventCreate", 0, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+            let tensor = tensor.into_slice::<f32>().unwrap_err();
+            simulated::fail_no_more();
+            floats.assert_is(&tensor);
+            drop(tensor.into_slice::<f32>().unwrap());
+        }
+    });
+}
+
+#[test]
 fn any_thread_may_upload() {
     simulated::test("streams::any_thread_may_upload", || {
         let (cuda, stream) = open();
@@ -205,4 +260,42 @@ fn any_thread_may_upload() {
         cuda.poll().unwrap();
         assert_eq!(cuda.statistics().in_use, 0);
     });
+}
+
+/// A handle that has made no stream records no event of cudarc's, though others of the same context do.
+#[test]
+fn reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed() {
+    simulated::test(
+        "streams::reads_by_another_handle_to_the_context_are_over_before_the_memory_is_freed",
+        || {
+            let (cuda, stream) = open();
+            let other = CudaContext::new(0).unwrap().default_stream();
+            let given = Given::new("latents", DType::Float32, &[3000]);
+            for _ in 0..10 {
+                let mut copy: CudaSlice<f32> = other.alloc_zeros(3000).unwrap();
+                let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+                other
+                    .memcpy_dtod(&tensor.view::<f32>().unwrap(), &mut copy)
+                    .unwrap();
+                drop(tensor);
+                let (address, _read) = copy.device_ptr(&other);
+                assert!(read_at(&other, address, 12_000) == given.bytes);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_tensor_may_go_on_a_thread_that_has_not_called_the_driver_before() {
+    simulated::test(
+        "streams::a_tensor_may_go_on_a_thread_that_has_not_called_the_driver_before",
+        || {
+            let (cuda, stream) = open();
+            let given = Given::of_len("latents", 3000);
+            let tensor = cuda.upload(&given.view(), &stream, Wait::Forever).unwrap();
+            thread::spawn(move || drop(tensor)).join().unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(device_bytes(), 0);
+        },
+    );
 }

@@ -167,7 +167,7 @@ fn more_than_there_is_memory_is_refused_and_says_which_tensor() {
         assert_eq!(error.tensor(), Some(refused));
         assert_eq!(
             error.to_string(),
-            format!("no memory for {huge} bytes, at tensor {refused}")
+            format!("tensor {refused}: no memory for {huge} bytes")
         );
     }
     // No memory has so many addresses.

@@ -46,7 +46,7 @@ fn in_place(gpu: &Gpu, mut pinned: Pinned) -> Result<String> {
         let mut shared = Some(shared);
         eventually("the memory comes back", || {
             gpu.cuda.poll()?;
-            match shared.take().map(PinnedBytes::try_into_pinned) {
+            match shared.take().map(PinnedBytes::into_pinned) {
                 Some(Ok(pinned)) => again = Some(pinned),
                 Some(Err(bytes)) => shared = Some(bytes),
                 None => {}

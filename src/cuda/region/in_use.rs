@@ -12,33 +12,37 @@ use crate::cuda::CudaError;
 use crate::cuda::backoff::wait_for;
 use crate::cuda::error::Step;
 use crate::device::ErrorKind;
-use crate::transfer::pool::Slot;
 use crate::transport::Wait;
 
-/// A slot that the device reads or writes until `event` fires. Dropped, it is kept until then, and goes back to its
-/// pool.
-pub(super) struct InUse {
+/// A slot, or who holds one, that the device reads or writes until `event` fires. Dropped, it is kept until then, and
+/// goes back where it came from.
+pub(super) struct InUse<S> {
     /// `None` once it was taken out.
-    slot: Option<Slot>,
+    slot: Option<S>,
     event: Arc<CudaEvent>,
     region: PinnedRegion,
+    /// [`PinnedRegion::keep`], which needs to know more of `S` than a drop may ask for.
+    keep: fn(&PinnedRegion, S, Arc<CudaEvent>),
 }
 
-impl InUse {
+impl<S: Send + Sync + 'static> InUse<S> {
     /// `event` was recorded after all copies from the slot and to it. Boxed, as it comes back with errors.
-    pub(super) fn new(slot: Slot, event: Arc<CudaEvent>, region: PinnedRegion) -> Box<Self> {
+    pub(super) fn new(slot: S, event: Arc<CudaEvent>, region: PinnedRegion) -> Box<Self> {
         Box::new(Self {
             slot: Some(slot),
             event,
             region,
+            keep: PinnedRegion::keep,
         })
     }
+}
 
+impl<S> InUse<S> {
     pub(super) fn is_ready(&self) -> Result<bool, CudaError> {
         self.region.body.driver.is_complete(&self.event)
     }
 
-    pub(super) fn finish(mut self: Box<Self>, wait: Wait) -> Result<Slot, (Box<Self>, CudaError)> {
+    pub(super) fn finish(mut self: Box<Self>, wait: Wait) -> Result<S, (Box<Self>, CudaError)> {
         let shared = &self.region.cuda.shared;
         let timeout = shared.options.timeout();
         if let Err(error) = wait_for(&shared.driver, &self.event, wait, timeout) {
@@ -50,15 +54,15 @@ impl InUse {
     }
 }
 
-impl Drop for InUse {
+impl<S> Drop for InUse<S> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            self.region.keep(slot, self.event.clone());
+            (self.keep)(&self.region, slot, self.event.clone());
         }
     }
 }
 
-impl fmt::Debug for InUse {
+impl<S: fmt::Debug> fmt::Debug for InUse<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("InUse").field(&self.slot).finish()
     }

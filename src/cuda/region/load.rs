@@ -1,4 +1,5 @@
 //! Tensors out of a slot to the device.
+#![allow(unsafe_code)]
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,14 +11,16 @@ use super::in_use::InUse;
 use super::runs::Runs;
 use super::{PinnedRegion, RegionError};
 use crate::cuda::buffer::Buffer;
+use crate::cuda::incoming::check_stream;
 use crate::cuda::tensor::offset;
 use crate::cuda::{CudaError, Tensor};
 use crate::device::{TensorInfo, Tensors};
 use crate::dtype::DType;
 use crate::error::CastError;
 use crate::tensor::TensorView;
-use crate::transfer::manifest::Manifest;
+use crate::transfer::manifest::{Decoder, Manifest};
 use crate::transfer::pool::Slot;
+use crate::transfer::worker::Received;
 use crate::transport::Wait;
 
 impl PinnedRegion {
@@ -33,29 +36,111 @@ impl PinnedRegion {
     ///
     /// - [`Plane`](RegionError::Plane) for a slot of another region.
     /// - [`Decode`](RegionError::Decode) for a manifest of a slot of another length.
-    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says.
+    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says; for a stream that
+    ///   [tensors cannot belong to](crate::cuda::Cuda#impl-Device-for-Cuda).
     pub fn load(
         &self,
         slot: Slot,
         manifest: &Manifest<'_, '_>,
         stream: &Arc<CudaStream>,
     ) -> Result<(Tensors<Tensor>, Loading), (Option<Slot>, RegionError)> {
-        let batch = match self.prepare(&slot, manifest) {
+        let batch = self.prepare(&slot, manifest, stream);
+        self.start(slot, batch, stream)
+    }
+
+    /// Brings the tensors that a worker has received to the device, for `stream` to use, straight out of their slot.
+    ///
+    /// As [`load`](Self::load), by the manifest that came with them. The slot is given back to the
+    /// [`Instance`](crate::transfer::Instance) when the [`Received`] is dropped, which the [`Loading`] has meanwhile. What
+    /// else it says, its job above all, is to be taken out before.
+    ///
+    /// Get the slot back by [`Loading::finish`], and drop it, before the job is answered. A `Loading` that is dropped
+    /// gives it back at a call of the adapter after the copies, [`Cuda::poll`](crate::cuda::Cuda::poll) say, and
+    /// until then [`finish`](crate::transfer::Instance::finish) refuses and the announcement of an output may wait.
+    ///
+    /// # Errors
+    ///
+    /// What was received, unless the device may be reading its slot; and
+    ///
+    /// - [`Plane`](RegionError::Plane) for a slot of another region.
+    /// - [`Decode`](RegionError::Decode) if the options of `decoder` refuse the manifest.
+    /// - [`Cuda`](RegionError::Cuda) if the device has no memory, or as the driver says; also for a stream that
+    ///   [tensors cannot belong to](crate::cuda::Cuda#impl-Device-for-Cuda).
+    ///
+    /// # Examples
+    ///
+    /// What a denoiser does at [`Event::Ready`](crate::transfer::worker::Event::Ready):
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// use cudarc::driver::{CudaSlice, CudaStream};
+    /// use tensorwire::cuda::{PinnedRegion, Source, Tensor};
+    /// use tensorwire::device::{TensorInfo, Tensors};
+    /// use tensorwire::message::NO_SCALARS;
+    /// use tensorwire::transfer::Instance;
+    /// use tensorwire::transfer::manifest::Decoder;
+    /// use tensorwire::transfer::worker::Received;
+    /// use tensorwire::transport::Wait;
+    ///
+    /// fn denoise(
+    ///     instance: &mut Instance,
+    ///     region: &PinnedRegion,
+    ///     received: Received,
+    ///     stream: &Arc<CudaStream>,
+    ///     model: impl FnOnce(&Tensors<Tensor>) -> (TensorInfo, CudaSlice<f32>),
+    ///     now: Duration,
+    /// ) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let job = received.job().clone();
+    ///     let loaded = region.load_received(received, &mut Decoder::new(), stream);
+    ///     let (tensors, loading) = loaded.map_err(|(_, error)| error)?;
+    ///     let (info, latents) = model(&tensors); // asynchronous, as the copies are
+    ///     let storing = region.store([Source::new(info, &latents)?], stream)?;
+    ///     drop(loading.finish(Wait::Configured).map_err(|(_, error)| error)?);
+    ///     let stored = storing.finish(Wait::Configured).map_err(|(_, error)| error)?;
+    ///     instance.stage(&job, stored, &NO_SCALARS, now).map_err(|(_, error)| error)?;
+    ///     Ok(())
+    /// }
+    /// ```
+    #[allow(clippy::type_complexity)]
+    pub fn load_received(
+        &self,
+        received: Received,
+        decoder: &mut Decoder,
+        stream: &Arc<CudaStream>,
+    ) -> Result<(Tensors<Tensor>, Loading<Received>), (Option<Box<Received>>, RegionError)> {
+        let slot = received.slot();
+        let manifest = decoder.decode(received.manifest(), slot.len());
+        let batch = manifest.map_err(RegionError::from);
+        let batch = batch.and_then(|manifest| self.prepare(slot, &manifest, stream));
+        let started = self.start(received, batch, stream);
+        started.map_err(|(received, error)| (received.map(Box::new), error))
+    }
+
+    /// Puts the copies of `batch` on the stream, out of the slot that `held` is, or holds until it is dropped.
+    #[allow(clippy::result_large_err, clippy::type_complexity)]
+    fn start<S: Holds>(
+        &self,
+        held: S,
+        batch: Result<Batch, RegionError>,
+        stream: &Arc<CudaStream>,
+    ) -> Result<(Tensors<Tensor>, Loading<S>), (Option<S>, RegionError)> {
+        let batch = match batch {
             Ok(batch) => batch,
-            Err(error) => return Err((Some(slot), error)),
+            Err(error) => return Err((Some(held), error)),
         };
         let shared = &self.cuda.shared;
-        let (is_begun, begun) = self.begin(&slot, &batch);
+        let (is_begun, begun) = self.begin(held.held(), &batch);
         if !is_begun && let Err(error) = begun {
-            return Err((Some(slot), error));
+            return Err((Some(held), error));
         }
         let event = batch.event.clone();
         if let Err(error) = shared.driver.record(&event, &shared.to_device) {
-            self.abandon(slot, &shared.to_device);
+            self.keep_in_doubt(held, event, &shared.to_device);
             return Err((None, begun.err().unwrap_or_else(|| error.into())));
         }
-        self.settle(&shared.to_device, &event);
-        let slot = InUse::new(slot, event.clone(), self.clone());
+        let slot = InUse::new(held, event.clone(), self.clone());
         let ready = begun.and_then(|()| {
             shared.driver.wait(stream, &event)?;
             Ok(())
@@ -67,18 +152,27 @@ impl PinnedRegion {
     }
 
     /// Does everything that can fail before the device has the slot.
-    fn prepare(&self, slot: &Slot, manifest: &Manifest<'_, '_>) -> Result<Batch, RegionError> {
+    fn prepare(
+        &self,
+        slot: &Slot,
+        manifest: &Manifest<'_, '_>,
+        stream: &CudaStream,
+    ) -> Result<Batch, RegionError> {
         let shared = &self.cuda.shared;
+        check_stream(shared, stream)?;
         shared.keeper.poll()?;
         let tensors = manifest.attach(self.region().bytes(slot)?)?;
         let ranges = manifest.entries().map(|entry| entry.range());
         let runs = Runs::new(ranges, shared.options.batch_bytes());
-        let (driver, stream) = (&shared.driver, &shared.to_device);
-        let groups = runs.groups.iter();
-        let groups = groups.map(|&len| Buffer::allocate(driver, len, stream));
+        let (driver, to_device) = (&shared.driver, &shared.to_device);
+        let groups = runs.groups.iter().enumerate();
+        let groups = groups.map(|(group, &len)| {
+            let buffer = Buffer::allocate(driver, len, to_device);
+            buffer.map_err(|error| error.of_tensor(runs.first_in(group)))
+        });
         Ok(Batch {
             groups: groups.collect::<Result<_, _>>()?,
-            none: Buffer::allocate(driver, 0, stream)?,
+            none: Buffer::allocate(driver, 0, to_device)?,
             event: Arc::new(driver.create_event()?),
             tensors: tensors.tensors().map(|view| describe(&view)).collect(),
             runs,
@@ -103,7 +197,7 @@ impl PinnedRegion {
             let source = unsafe { start.add(run.source) };
             is_begun = true;
             // SAFETY: `copy_to_device` asks for pinned memory that nobody writes to or frees until the copy has run: the
-            // region is pinned, and the slot goes from `load` to one that holds it until then. It asks for
+            // region is pinned, and the slot goes from `start` to one that holds it until then. It asks for
             // memory of the device that nobody else uses, ordered on the stream: it was allocated for this, on that stream.
             let copied = unsafe {
                 (shared.driver).copy_to_device(target, source, run.len, &shared.to_device)
@@ -114,6 +208,23 @@ impl PinnedRegion {
             }
         }
         (is_begun, Ok(()))
+    }
+}
+
+/// A slot, or what holds one: as long as it lives nobody writes to the slot, nor frees it.
+trait Holds: Send + Sync + 'static {
+    fn held(&self) -> &Slot;
+}
+
+impl Holds for Slot {
+    fn held(&self) -> &Slot {
+        self
+    }
+}
+
+impl Holds for Received {
+    fn held(&self) -> &Slot {
+        self.slot()
     }
 }
 
@@ -163,15 +274,15 @@ impl Batch {
 
 /// A slot that tensors are being loaded out of.
 ///
-/// Dropped, the slot goes back to its pool when the copies are over: at the next call of the adapter, or
+/// Dropped, the slot goes back to its pool, or to the worker, when the copies are over: at the next call of the adapter, or
 /// of [`Cuda::poll`](crate::cuda::Cuda::poll), after that.
 #[derive(Debug)]
-#[must_use = "dropped, the slot goes back to its pool"]
-pub struct Loading {
-    slot: Box<InUse>,
+#[must_use = "dropped, the slot goes back where it came from"]
+pub struct Loading<S = Slot> {
+    slot: Box<InUse<S>>,
 }
 
-impl Loading {
+impl<S> Loading<S> {
     /// Tells whether the device has done with the slot, without waiting.
     ///
     /// # Errors
@@ -182,13 +293,13 @@ impl Loading {
     }
 
     /// Waits until the device has done with the slot, as long as `wait` says, and returns it: to be
-    /// opened again, say.
+    /// opened again, say. `S` is what was loaded: a [`Slot`], or a [`Received`] that holds one.
     ///
     /// # Errors
     ///
     /// What is being loaded as it was, and [`NotReady`](crate::device::ErrorKind::NotReady),
     /// [`TimedOut`](crate::device::ErrorKind::TimedOut), or the driver's.
-    pub fn finish(self, wait: Wait) -> Result<Slot, (Self, CudaError)> {
+    pub fn finish(self, wait: Wait) -> Result<S, (Self, CudaError)> {
         let finished = self.slot.finish(wait);
         finished.map_err(|(slot, error)| (Self { slot }, error))
     }

@@ -8,6 +8,7 @@
 //!  <============== slot <------------------------------------------ tensors <------------------ producer
 //!   plane.push             Storing: when the event has fired, a Stored
 //! ```
+#![allow(unsafe_code)]
 
 mod error;
 mod in_use;
@@ -20,15 +21,12 @@ use core::mem;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::{CudaEvent, CudaStream};
 
 use super::Cuda;
 use super::driver::Driver;
 use crate::plane::{self, Region};
-use crate::transfer::pool::Slot;
 
 pub use error::RegionError;
 pub use load::Loading;
@@ -41,7 +39,8 @@ pub use store::Storing;
 ///
 /// # Examples
 ///
-/// A hop of a pipeline, from the slot that a peer has filled to the slot that is pushed to the next:
+/// A hop of a pipeline, from the slot that a peer has filled to the slot that is pushed to the next. A worker of the
+/// transfer protocol has [`load_received`](Self::load_received) for it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -84,13 +83,6 @@ pub struct PinnedRegion {
 struct Body {
     region: Region,
     driver: Arc<Driver>,
-    doubts: Mutex<Vec<Doubt>>,
-}
-
-/// A slot that a copy on `stream` may still use: the driver refused to tell when it is over.
-struct Doubt {
-    slot: Slot,
-    stream: Arc<CudaStream>,
 }
 
 impl Cuda {
@@ -112,7 +104,6 @@ impl Cuda {
         let body = Body {
             region,
             driver: driver.clone(),
-            doubts: Mutex::default(),
         };
         Ok(PinnedRegion {
             body: Arc::new(body),
@@ -128,40 +119,23 @@ impl PinnedRegion {
         &self.body.region
     }
 
-    /// Keeps `slot` until what is on `stream` by now has run; then it goes back to its pool.
-    fn abandon(&self, slot: Slot, stream: &Arc<CudaStream>) {
-        let driver = &self.body.driver;
-        let event = driver.create_event().and_then(|event| {
-            driver.record(&event, stream)?;
-            Ok(Arc::new(event))
-        });
-        match event {
-            Ok(event) => {
-                self.settle(stream, &event);
-                self.keep(slot, event);
-            }
-            Err(_) => self.body.doubts().push(Doubt {
-                slot,
-                stream: stream.clone(),
-            }),
-        }
-    }
-
-    /// Keeps `slot` until `event` has fired; then it goes back to its pool.
-    fn keep(&self, slot: Slot, event: Arc<CudaEvent>) {
+    /// Keeps `slot`, or who holds it, until `event` has fired; then it goes back.
+    fn keep<S: Send + Sync + 'static>(&self, slot: S, event: Arc<CudaEvent>) {
         let owners = Box::new((slot, self.body.clone()));
         self.cuda.shared.keeper.keep(event, owners);
     }
 
-    /// Ends the doubts about what was on `stream` when `event` was recorded there.
-    fn settle(&self, stream: &Arc<CudaStream>, event: &Arc<CudaEvent>) {
-        let (settled, left): (Vec<_>, _) = mem::take(&mut *self.body.doubts())
-            .into_iter()
-            .partition(|doubt| doubt.stream == *stream);
-        self.body.doubts().extend(left);
-        for doubt in settled {
-            self.keep(doubt.slot, event.clone());
-        }
+    /// Keeps `slot`, or who holds it, until what is on `stream` by now has run, on which `event` could not be recorded; then
+    /// it goes back.
+    fn keep_in_doubt<S: Send + Sync + 'static>(
+        &self,
+        slot: S,
+        event: Arc<CudaEvent>,
+        stream: &Arc<CudaStream>,
+    ) {
+        let owners = Box::new((slot, self.body.clone()));
+        let keeper = &self.cuda.shared.keeper;
+        keeper.keep_in_doubt(event, stream, owners);
     }
 }
 
@@ -173,35 +147,13 @@ impl fmt::Debug for PinnedRegion {
     }
 }
 
-impl Body {
-    /// A panic between two steps leaves nothing half done here.
-    fn doubts(&self) -> std::sync::MutexGuard<'_, Vec<Doubt>> {
-        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for Body {
     fn drop(&mut self) {
-        let doubts = self
-            .doubts
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut is_over = true;
-        for doubt in mem::take(doubts) {
-            match self.driver.synchronize_stream(&doubt.stream) {
-                Ok(()) => drop(doubt.slot),
-                Err(_) => {
-                    // The device may use it for as long as the process lives, for all that is known.
-                    mem::forget(doubt.slot);
-                    is_over = false;
-                }
-            }
-        }
-        let start = self.region.at(0).ok().filter(|_| is_over);
+        let start = self.region.at(0).ok();
         let is_unpinned = start.is_some_and(|start| {
             // SAFETY: `unregister` asks for what was given to `register`: `at` answers as it did then. The memory is
             // allocated, as the region is still there. No copy uses it: whatever puts one on a stream keeps the body
-            // until the copy is over, but for the doubts, which are dealt with above.
+            // until the copy is over.
             unsafe { self.driver.unregister(start) }
         });
         if !is_unpinned {

@@ -86,6 +86,12 @@ impl Runs {
         self.places.iter().position(is_inside).unwrap_or_default()
     }
 
+    /// The first tensor, in wire order, that lies in `group`.
+    pub(super) fn first_in(&self, group: usize) -> usize {
+        let is_inside = |place: &Option<Place>| place.is_some_and(|place| place.group == group);
+        self.places.iter().position(is_inside).unwrap_or_default()
+    }
+
     fn add_group(&mut self) -> usize {
         self.groups.push(0);
         self.groups.len().saturating_sub(1)

@@ -1,4 +1,5 @@
 //! Tensors of the device into a slot.
+#![allow(unsafe_code)]
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -25,7 +26,8 @@ impl PinnedRegion {
     /// # Errors
     ///
     /// - [`Encode`](RegionError::Encode) if [`Plan::new`] refuses the tensors.
-    /// - [`Plane`](RegionError::Plane) if the pool has no such slot now.
+    /// - [`Plane`](RegionError::Plane) if the pool has no such slot; [`is_wait`](RegionError::is_wait) if it may have one later, when a
+    ///   peer has fetched what is staged.
     /// - [`Cuda`](RegionError::Cuda) as the driver says; the error tells which source. The slot goes back to its pool.
     pub fn store<'a, I>(&self, sources: I, producer: &CudaStream) -> Result<Storing, RegionError>
     where
@@ -54,13 +56,12 @@ impl PinnedRegion {
         }
         let recorded = shared.driver.record(&event, &shared.to_host);
         let known = recorded.is_ok().then_some(&*event);
-        let released = shared.release(&sources, producer, known, &begun);
+        let released = shared.release(producer, known, &begun);
         if let Err(error) = recorded {
-            self.abandon(slot, &shared.to_host);
+            self.keep_in_doubt(slot, event, &shared.to_host);
             begun.result?;
             return Err(error.into());
         }
-        self.settle(&shared.to_host, &event);
         // Dropped on an error, it keeps the slot until the event.
         let slot = InUse::new(slot, event, self.clone());
         begun.result?;
@@ -96,7 +97,7 @@ fn clear_gaps<'t>(
 #[derive(Debug)]
 #[must_use = "dropped, what is stored is thrown away"]
 pub struct Storing {
-    slot: Box<InUse>,
+    slot: Box<InUse<Slot>>,
     used_len: usize,
     manifest: Vec<u8>,
 }

@@ -8,17 +8,20 @@
 //!    +------------------------------------------------------------------------------------+
 //! ```
 //!
-//! - **Who takes** gets adjacent slots or none. Nobody in here holds some and waits for more; who does so outside may wait for ever.
-//! - **Who waits** is served in turn. The first in line looks at the events of what is the ring's, less and less often, and is woken
-//!   by what hosts give back.
+//! - **Who takes** gets adjacent slots or none. Nobody in here holds some and waits for more; who does so outside
+//!   may wait for ever.
+//! - **Who waits** is served in turn. The first in line looks at the events of what is the ring's, less and less
+//!   often, and is woken by what hosts give back.
 //! - **Events fire in any order**, and slots come back in that order.
 //! - **A handle that is forgotten** (`mem::forget`) keeps its slots, and the memory of the ring, for ever.
-//! - **An event that cannot be recorded** leaves its slots in doubt. Each look tries to record it again: on the same stream it fires
-//!   after the copy, as it would have.
-//! - **The last handle** waits for what is the ring's, and frees the memory; it leaks it if the driver does not say that all is over.
+//! - **An event that cannot be recorded** leaves its slots in doubt. Each look tries to record it again: on the
+//!   same stream it fires after the copy, as it would have.
+//! - **The last handle** waits for what is the ring's, and frees the memory; it leaks it if the driver does not
+//!   say that all is over.
 //!
-//! There are two locks. That of the state is never held during a call of the driver, so that a slot is given back without waiting
-//! for one. That of the looks is held by who looks, so that an event of a run that is the ring's is nobody else's meanwhile.
+//! There are two locks. That of the state is never held during a call of the driver, so that a slot is given back
+//! without waiting for one. That of the looks is held by who looks, so that an event of a run that is the ring's
+//! is nobody else's meanwhile.
 
 mod slots;
 mod state;
@@ -35,13 +38,13 @@ use cudarc::driver::{CudaEvent, CudaStream};
 
 use self::slots::Holder;
 use self::state::{Pending, Run, State, Turn};
-use super::allocation::{ALIGNMENT, Allocation};
+use super::allocation::Allocation;
 use super::backoff::Backoff;
 use super::driver::Driver;
 use super::error::{CudaError, Step};
 use super::keeper::Keeper;
 use super::lock::{Guard, Lock, Signal};
-use crate::device::ErrorKind;
+use crate::device::{ALIGN, ErrorKind};
 use crate::transport::{Deadline, Expired, Wait};
 
 pub(super) use self::slots::{InFlight, Slots};
@@ -72,7 +75,8 @@ pub(super) struct Shared {
 }
 
 impl Ring {
-    /// Allocates `slots` slots of `slot_bytes`, rounded up to a multiple of 256, and an event for each; at least one slot of 256 bytes.
+    /// Allocates `slots` slots of `slot_bytes`, rounded up to a multiple of 256, and an event for each; at least
+    /// one slot of 256 bytes.
     ///
     /// Errors: `OutOfMemory`; the driver's.
     pub(super) fn new(
@@ -82,7 +86,7 @@ impl Ring {
         timeout: Option<Duration>,
     ) -> Result<Self, CudaError> {
         let slots = slots.max(1);
-        let slot_bytes = slot_bytes.max(1).checked_next_multiple_of(ALIGNMENT);
+        let slot_bytes = slot_bytes.max(1).checked_next_multiple_of(ALIGN);
         let sizes = slot_bytes.and_then(|bytes| Some((bytes, bytes.checked_mul(slots)?)));
         let Some((slot_bytes, bytes)) = sizes else {
             let kind = ErrorKind::OutOfMemory { bytes: usize::MAX };

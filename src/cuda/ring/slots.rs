@@ -1,4 +1,5 @@
 //! The handles: slots of the host, and slots of the device.
+#![allow(unsafe_code)]
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -91,8 +92,8 @@ impl Slots {
     /// All bytes of the slots; at a multiple of 256.
     pub(in crate::cuda) fn bytes(&self) -> &[u8] {
         // SAFETY: `from_raw_parts` asks four things.
-        // - The pointer is not null, aligned as bytes need to be, and good for so many bytes of one allocation: `start` and `len`
-        //   stay inside the ring's, which lives as long as the lease.
+        // - The pointer is not null, aligned as bytes need to be, and good for so many bytes of one allocation:
+        //   `start` and `len` stay inside the ring's, which lives as long as the lease.
         // - They hold values: the ring's memory is zeroed, and then only bytes are written.
         // - Nobody writes to them meanwhile: the run is the host's, by this one handle, which is borrowed.
         // - They are no more than `isize::MAX`: so is the whole allocation.

@@ -166,7 +166,8 @@ impl<S: Clone> State<S> {
         })
     }
 
-    /// Returns the first run, of those that start at slot `from` or later, that could be free once the device has done with it.
+    /// Returns the first run, of those that start at slot `from` or later, that could be free once the device has
+    /// done with it.
     pub(super) fn pending(&self, from: usize) -> Option<Pending<S>> {
         let later = self.slots.iter().enumerate().skip(from);
         later
@@ -255,7 +256,8 @@ impl<S: Clone> State<S> {
         None
     }
 
-    /// Gives the slots of `run` the owner that `next` says; none of them if it says nothing, or if there is no such run.
+    /// Gives the slots of `run` the owner that `next` says; none of them if it says nothing, or if there is no
+    /// such run.
     fn change(&mut self, run: Run, next: impl Fn(&Owner<S>) -> Option<Owner<S>>) -> bool {
         let slot = self.slots.get(run.first);
         // Slots inside of a run have 0 there.

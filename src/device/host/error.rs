@@ -6,8 +6,9 @@ use crate::device::{DeviceError, ErrorKind};
 
 /// Tensors could not be brought to the host's own memory.
 ///
-/// There is little that can fail: memory runs out ([`ErrorKind::OutOfMemory`]), or the bytes are not as many, or the
-/// elements not of the dtype, as was said before ([`ErrorKind::Length`], [`ErrorKind::Incomplete`], [`ErrorKind::DType`]).
+/// There is little that can fail: memory runs out ([`ErrorKind::OutOfMemory`]), or the bytes are not as many, or
+/// the elements not of the dtype, as was said before ([`ErrorKind::Length`], [`ErrorKind::Incomplete`],
+/// [`ErrorKind::DType`]).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HostError {
     kind: ErrorKind,
@@ -38,11 +39,10 @@ impl DeviceError for HostError {
 
 impl fmt::Display for HostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(f)?;
-        match self.tensor {
-            Some(index) => write!(f, ", at tensor {index}"),
-            None => Ok(()),
+        if let Some(index) = self.tensor {
+            write!(f, "tensor {index}: ")?;
         }
+        self.kind.fmt(f)
     }
 }
 

@@ -51,11 +51,6 @@ mod landing;
 mod memory;
 mod tensor;
 
-pub use download::Download;
-pub use error::HostError;
-pub use landing::Landing;
-pub use tensor::Tensor;
-
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -66,6 +61,11 @@ use super::{
 use crate::message::{Message, Metadata};
 use crate::tensor::{Descriptor, Element, TensorView};
 use crate::transport::{Buffer, Wait};
+
+pub use download::Download;
+pub use error::HostError;
+pub use landing::Landing;
+pub use tensor::Tensor;
 
 /// The host as a [`Device`].
 ///
@@ -118,8 +118,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::DType`] if `descriptor` is of another dtype; [`ErrorKind::Length`] unless there are just as many elements
-    /// as it says (one too many is taken, and no more); [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::DType`] if `descriptor` is of another dtype; [`ErrorKind::Length`] unless there are just as
+    /// many elements as it says (one too many is taken, and no more); [`ErrorKind::OutOfMemory`].
     pub fn collect<T: Element>(
         &self,
         descriptor: &Descriptor<'_>,

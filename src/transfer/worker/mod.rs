@@ -40,7 +40,8 @@
 //!     drive(&mut instance, &mut plane, &mut pushes, now, |frames| result.send(frames))
 //!     while let Some(event) = instance.poll_event() {
 //!         Event::Ready(received) goes to the local worker, which reads
-//!             region.bytes(received.slot()), and drops it
+//!             region.bytes(received.slot()), and drops it; or brings
+//!             them to a CUDA device: PinnedRegion::load_received
 //!         Event::Over { job, .. }: the local worker lets go of it
 //!     }
 //! }

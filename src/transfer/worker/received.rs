@@ -19,6 +19,9 @@ use crate::transfer::pool::Slot;
 /// request. So drop it as soon as the tensors are read or copied, at the latest before
 /// the answer.
 ///
+/// To bring its tensors to a CUDA device, give it to `PinnedRegion::load_received` (feature `cuda`), which keeps it
+/// until the device has read the slot.
+///
 /// # Examples
 ///
 /// See [`Instance`](crate::transfer::Instance).
@@ -59,7 +62,7 @@ impl Received {
         self.notice.job.request()
     }
 
-    /// Returns the slot: its bytes are with the region of the data plane.
+    /// Returns the slot: its bytes are with the [region](crate::plane::Region) of the data plane.
     pub fn slot(&self) -> &Slot {
         &self.slot
     }

@@ -11,7 +11,7 @@ use crate::objects::{begin, find, push};
 use crate::state::{Code, INVALID_VALUE, NOT_SUPPORTED, OUT_OF_MEMORY, State, lock, sim};
 use crate::stream::{Operation, free};
 
-/// It begins at multiples of this, and so much at least lies between.
+/// It begins at multiples of this. Nothing lies between what fills that up and what is allocated next.
 const ALIGN: u64 = 512;
 
 fn allocate(state: &mut State, context: usize, len: usize) -> Result<u64, Code> {
@@ -31,7 +31,7 @@ fn allocate(state: &mut State, context: usize, len: usize) -> Result<u64, Code> 
     };
     state.contexts[context].allocated = allocated;
     let address = state.last_address;
-    state.last_address = address + (len as u64).next_multiple_of(ALIGN) + ALIGN;
+    state.last_address = address + (len as u64).next_multiple_of(ALIGN);
     let memory = DeviceMemory {
         len,
         context,

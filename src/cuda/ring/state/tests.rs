@@ -45,7 +45,8 @@ fn act(state: &mut State<u8>, act: Act, run: Run) -> bool {
     }
 }
 
-/// (the letter of a state, what is done, the letter of the next one): all that there is, as the drawing at the top has it
+/// (the letter of a state, what is done, the letter of the next one): all that there is, as the drawing at the
+/// top has it
 const ARROWS: &[(char, Act, char)] = &[
     ('D', Act::Finish, 'H'),
     ('D', Act::LetGo, 'R'),
