@@ -1,3 +1,84 @@
 //! `tensorwire`: look at messages, move them, and turn them into files.
+//!
+//! ```text
+//!   files, bundles, stdin ---- frames ----+
+//!                                         +--> message --> table (people) or JSON (scripts)
+//!   zmq, nng ---------------- endpoint ---+           \--> frames, bundles, the next socket
+//! ```
+//!
+//! What comes from a peer or a file is never trusted: it is decoded by the library, whose
+//! errors end up on one line, and text of a peer's is escaped before it reaches a terminal.
+//! Results go to stdout, everything else to stderr.
 
-fn main() {}
+#![deny(unsafe_code)]
+#![deny(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod args;
+mod bench;
+mod convert;
+mod endpoint;
+mod exit;
+mod frames;
+mod inspect;
+mod json;
+mod message;
+mod output;
+mod pretty;
+mod progress;
+mod record;
+mod recv;
+mod reencode;
+mod relay;
+mod safe_text;
+mod send;
+mod signal;
+mod stats;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Command, Tool};
+use exit::{Done, Failure};
+use output::Output;
+
+fn main() -> ExitCode {
+    let tool = Tool::parse();
+    let mut output = Output::new();
+    let done = run(tool.command, &mut output);
+    exit::report(done, &mut output)
+}
+
+/// Runs one subcommand.
+fn run(command: Command, output: &mut Output) -> Result<Done, Failure> {
+    match command {
+        Command::Bench(arguments) => bench::run(&arguments, output),
+        Command::BenchPeer(arguments) => bench::peer::run(&arguments),
+        Command::Completions { shell } => {
+            let mut command = Tool::command();
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "tensorwire", &mut script);
+            output.write(&script)?;
+            Ok(Done::Whole)
+        }
+        Command::Convert(arguments) => convert::run(&arguments, output),
+        Command::Inspect(arguments) => inspect::run(&arguments, output),
+        Command::Man => {
+            let mut page = Vec::new();
+            let man = clap_mangen::Man::new(Tool::command());
+            man.render(&mut page).map_err(Failure::writing)?;
+            output.write(&page)?;
+            Ok(Done::Whole)
+        }
+        Command::Recv(arguments) => recv::run(&arguments, output),
+        Command::Reencode(arguments) => reencode::run(&arguments),
+        Command::Relay(arguments) => relay::run(&arguments),
+        Command::Send(arguments) => send::run(&arguments, output),
+    }
+}

@@ -1,0 +1,83 @@
+//! A message, decoded and shown: the same for files and for sockets.
+
+use tensorwire::message::{Message, MessageKind, classify};
+use tensorwire::transfer::Control;
+use tensorwire::{Decoder, TensorView};
+use tensorwire::json::{Object, Value};
+
+use crate::args::Show;
+use crate::exit::{Failure, Fault};
+use crate::output::{BOLD, CYAN, DIM, Output, RESET};
+use crate::{json, pretty, safe_text, table};
+
+/// What kind of message the frames are, and what it says.
+pub(crate) enum Seen<'frame> {
+    /// A tensor message.
+    Tensors {
+        tensors: Vec<TensorView<'frame>>,
+        scalars: Object<'frame>,
+    },
+    /// A control message of the transfer protocol.
+    Transfer {
+        control: Control<'frame>,
+        text: &'frame str,
+    },
+}
+
+impl<'frame> Seen<'frame> {
+    /// Decodes a message.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(crate) fn look(frames: &'frame [&'frame [u8]], decoder: &mut Decoder) -> Result<Self, Fault> {
+        if let MessageKind::Control { payload } = classify(frames) {
+            let control = Control::from_frames(frames)?;
+            let text = Value::parse(payload)?.raw();
+            return Ok(Self::Transfer { control, text });
+        }
+        let message: Message<'_, '_, _> = decoder.decode(frames)?;
+        Ok(Self::Tensors {
+            tensors: message.tensors().collect(),
+            scalars: message.scalars(),
+        })
+    }
+}
+
+/// Prints a message, for people or as one JSON object.
+pub(crate) fn show(seen: &Seen<'_>, show: Show, output: &mut Output) -> Result<(), Failure> {
+    if show.json {
+        return output.json(&json::message(seen, show.stats));
+    }
+    let text = match seen {
+        Seen::Tensors { tensors, scalars } => {
+            let bytes: usize = tensors.iter().map(TensorView::byte_len).sum();
+            let mut text = format!(
+                "{BOLD}{} tensor{}{RESET}, {}\n",
+                tensors.len(),
+                if tensors.len() == 1 { "" } else { "s" },
+                table::bytes(bytes),
+            );
+            text.push_str(&table::tensors(tensors, show.stats, output.width()));
+            if scalars.is_empty() {
+                text.push_str(&format!("{DIM}no scalars{RESET}\n"));
+            } else {
+                text.push_str(&format!("{BOLD}scalars{RESET}\n"));
+                text.push_str(&pretty::object(*scalars));
+            }
+            text
+        }
+        Seen::Transfer { control, text } => {
+            let name = safe_text::of_str(control.msg_type());
+            let mut shown = format!("{BOLD}control message{RESET} {CYAN}{name}{RESET}\n");
+            if let Ok(members) = Value::parse(text.as_bytes()).and_then(|value| {
+                // Decoding has seen that it is one.
+                Ok(value.as_object().unwrap_or_default())
+            }) {
+                shown.push_str(&pretty::object(members));
+            }
+            shown
+        }
+    };
+    output.styled(&text)
+}
