@@ -42,11 +42,14 @@ pub(crate) enum Command {
     },
     Convert(ConvertArguments),
     Inspect(InspectArguments),
-    /// Print the manual page
+    /// Print the manual page, of the tool or of one command
     ///
     /// To read it: tensorwire man > /tmp/tensorwire.1 && man /tmp/tensorwire.1
     #[command(hide = true)]
-    Man,
+    Man {
+        /// The command; without one, the tool's own page
+        command: Option<String>,
+    },
     Recv(RecvArguments),
     Reencode(ReencodeArguments),
     Relay(RelayArguments),
@@ -86,7 +89,11 @@ Exits with 2 if the message is malformed, and says on one line what is wrong at 
 #[derive(Args, Debug)]
 pub(crate) struct Input {
     /// The frames of one message, in order; or - for a bundle on stdin
-    #[arg(value_name = "FRAME_FILE", required_unless_present = "bundle", conflicts_with = "bundle")]
+    #[arg(
+        value_name = "FRAME_FILE",
+        required_unless_present = "bundle",
+        conflicts_with = "bundle"
+    )]
     pub(crate) frames: Vec<PathBuf>,
     /// A bundle: one message in one file; - is stdin
     #[arg(long, value_name = "FILE")]
@@ -276,7 +283,12 @@ pub(crate) struct BenchPeerArguments {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct At {
     /// Bind this endpoint, and let peers connect to it
-    #[arg(long, value_name = "ENDPOINT", required_unless_present = "connect", conflicts_with = "connect")]
+    #[arg(
+        long,
+        value_name = "ENDPOINT",
+        required_unless_present = "connect",
+        conflicts_with = "connect"
+    )]
     pub(crate) bind: Option<String>,
     /// Connect to this endpoint, such as tcp://127.0.0.1:5555 or ipc:///tmp/peer.sock
     #[arg(long, value_name = "ENDPOINT")]
@@ -368,7 +380,9 @@ fn bytes(text: &str) -> Result<usize, String> {
         "GiB" | "G" => 1 << 30,
         _ => return Err("units are B, kB, KiB, MB, MiB, GB and GiB".to_owned()),
     };
-    number.checked_mul(scale).ok_or_else(|| "too many bytes".to_owned())
+    number
+        .checked_mul(scale)
+        .ok_or_else(|| "too many bytes".to_owned())
 }
 
 #[cfg(test)]
@@ -383,10 +397,24 @@ mod tests {
 
     #[test]
     fn sizes_are_read_in_the_units_that_people_use() {
-        for (text, size) in [("0", 0), ("4096", 4096), ("64KiB", 65536), ("1MB", 1_000_000), ("2 GiB", 2 << 30)] {
+        for (text, size) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("1MB", 1_000_000),
+            ("2 GiB", 2 << 30),
+        ] {
             assert_eq!(bytes(text), Ok(size), "{text}");
         }
-        for text in ["", "KiB", "-1", "1.5MiB", "1XB", "99999999999999999999", "9999999999999GiB"] {
+        for text in [
+            "",
+            "KiB",
+            "-1",
+            "1.5MiB",
+            "1XB",
+            "99999999999999999999",
+            "9999999999999GiB",
+        ] {
             assert!(bytes(text).is_err(), "{text}");
         }
     }

@@ -113,7 +113,9 @@ impl fmt::Display for Fault {
 fn variant(kind: &impl fmt::Debug) -> String {
     let text = format!("{kind:?}");
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
-    text.get(..end.unwrap_or(text.len())).unwrap_or_default().to_owned()
+    text.get(..end.unwrap_or(text.len()))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Says on stderr what went wrong, and gives the exit code.
@@ -143,7 +145,10 @@ mod tests {
 
     #[test]
     fn a_fault_has_the_kind_the_byte_and_the_numbers() {
-        let frames = [&br#"{"tensor_descriptors":[{"field_name":"x","shape":[2],"dtype":"int8"}]}"#[..], b"123"];
+        let frames = [
+            &br#"{"tensor_descriptors":[{"field_name":"x","shape":[2],"dtype":"int8"}]}"#[..],
+            b"123",
+        ];
         let mut storage = Storage::<4>::new();
         let error = Message::decode(&frames, &mut storage).unwrap_err();
         let fault = Fault::from(error);

@@ -21,7 +21,10 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Takes a message whose frames are apart.
     pub(crate) fn from_frames(buffers: Vec<Vec<u8>>) -> Self {
-        let places = buffers.iter().enumerate().map(|(index, buffer)| (index, 0..buffer.len()));
+        let places = buffers
+            .iter()
+            .enumerate()
+            .map(|(index, buffer)| (index, 0..buffer.len()));
         Self {
             places: places.collect(),
             buffers,
@@ -58,7 +61,10 @@ impl Loaded {
             let buffer = self.buffers.get(*index)?;
             buffer.get(range.clone())
         };
-        self.places.iter().map(|place| frame(place).unwrap_or_default()).collect()
+        self.places
+            .iter()
+            .map(|place| frame(place).unwrap_or_default())
+            .collect()
     }
 }
 
@@ -112,7 +118,12 @@ mod tests {
             let bytes = bundle::encode_to_vec(&[&b"metadata"[..], &payload]).unwrap();
             let loaded = Loaded::from_bundle(bytes).unwrap();
             assert_eq!(loaded.frames(), [&b"metadata"[..], &payload]);
-            assert!(loaded.frames().iter().all(|frame| frame.as_ptr().addr() % ALIGNMENT == 0));
+            assert!(
+                loaded
+                    .frames()
+                    .iter()
+                    .all(|frame| frame.as_ptr().addr() % ALIGNMENT == 0)
+            );
         }
     }
 }

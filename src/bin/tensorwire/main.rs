@@ -69,11 +69,8 @@ fn run(command: Command, output: &mut Output) -> Result<Done, Failure> {
         }
         Command::Convert(arguments) => convert::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
-        Command::Man => {
-            let mut page = Vec::new();
-            let man = clap_mangen::Man::new(Tool::command());
-            man.render(&mut page).map_err(Failure::writing)?;
-            output.write(&page)?;
+        Command::Man { command } => {
+            output.write(&manual(command.as_deref())?)?;
             Ok(Done::Whole)
         }
         Command::Recv(arguments) => recv::run(&arguments, output),
@@ -81,4 +78,26 @@ fn run(command: Command, output: &mut Output) -> Result<Done, Failure> {
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Send(arguments) => send::run(&arguments, output),
     }
+}
+
+/// The manual page of the tool, or of one of its commands.
+fn manual(name: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let mut tool = Tool::command();
+    // Gives the commands their full names.
+    tool.build();
+    let command = match name {
+        None => tool,
+        Some(name) => match tool.find_subcommand(name) {
+            Some(command) => command.clone().display_name(format!("tensorwire-{name}")),
+            None => {
+                return Err(Failure::Usage(format!(
+                    "no command {name}: see tensorwire help"
+                )));
+            }
+        },
+    };
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(command).render(&mut page);
+    rendered.map_err(Failure::writing)?;
+    Ok(page)
 }

@@ -1,9 +1,9 @@
 //! A message, decoded and shown: the same for files and for sockets.
 
+use tensorwire::json::{Object, Value};
 use tensorwire::message::{Message, MessageKind, classify};
 use tensorwire::transfer::Control;
 use tensorwire::{Decoder, TensorView};
-use tensorwire::json::{Object, Value};
 
 use crate::args::Show;
 use crate::exit::{Failure, Fault};
@@ -30,7 +30,10 @@ impl<'frame> Seen<'frame> {
     /// # Errors
     ///
     /// What is wrong with it.
-    pub(crate) fn look(frames: &'frame [&'frame [u8]], decoder: &mut Decoder) -> Result<Self, Fault> {
+    pub(crate) fn look(
+        frames: &'frame [&'frame [u8]],
+        decoder: &mut Decoder,
+    ) -> Result<Self, Fault> {
         if let MessageKind::Control { payload } = classify(frames) {
             let control = Control::from_frames(frames)?;
             let text = Value::parse(payload)?.raw();

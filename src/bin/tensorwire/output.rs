@@ -33,11 +33,6 @@ impl Output {
         }
     }
 
-    /// Whether stdout is a terminal.
-    pub(crate) const fn is_terminal(&self) -> bool {
-        self.terminal
-    }
-
     /// How many columns there are; `None` where lines may be as long as they like.
     pub(crate) fn width(&self) -> Option<usize> {
         if !self.terminal {
@@ -56,7 +51,9 @@ impl Output {
     pub(crate) fn styled(&mut self, text: &str) -> Result<(), Failure> {
         self.flush()?;
         let mut stdout = anstream::stdout().lock();
-        stdout.write_all(text.as_bytes()).map_err(Failure::writing)?;
+        stdout
+            .write_all(text.as_bytes())
+            .map_err(Failure::writing)?;
         stdout.flush().map_err(Failure::writing)
     }
 

@@ -42,7 +42,8 @@ fn put(text: &mut String, value: Value<'_>, level: usize) {
     {
         put_elements(text, elements, level);
     } else if let Ok(content) = value.as_str() {
-        let _ = write!(text, "\"{}\"", string(content));
+        let content = string(content).replace('"', "\\\"");
+        let _ = write!(text, "\"{content}\"");
     } else {
         // An empty container, or a token: digits and letters.
         let token = match value.value_type() {
@@ -57,7 +58,8 @@ fn put(text: &mut String, value: Value<'_>, level: usize) {
 /// A list on one line if all in it is short, else a line for each.
 fn put_elements(text: &mut String, elements: tensorwire::json::Array<'_>, level: usize) {
     const SHORT: usize = 60;
-    let flat = |value: Value<'_>| !matches!(value.value_type(), ValueType::Array | ValueType::Object);
+    let flat =
+        |value: Value<'_>| !matches!(value.value_type(), ValueType::Array | ValueType::Object);
     let on_one_line = elements.as_value().raw().len() <= SHORT && elements.iter().all(flat);
     if on_one_line {
         text.push('[');
@@ -101,7 +103,10 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(MOST_CHARS) {
         Some((end, _)) => {
             let count = text.chars().count();
-            format!("{}{DIM}… {count} characters{RESET}", text.get(..end).unwrap_or_default())
+            format!(
+                "{}{DIM}… {count} characters{RESET}",
+                text.get(..end).unwrap_or_default()
+            )
         }
         None => text.to_owned(),
     }
@@ -119,7 +124,9 @@ mod tests {
     #[test]
     fn nested_values_are_indented() {
         assert_eq!(
-            shown(r#"{"seed":42,"cfg":{"scale":[7.5,NaN],"none":null,"e":{},"l":[]},"big":[[1],{"a":true}]}"#),
+            shown(
+                r#"{"seed":42,"cfg":{"scale":[7.5,NaN],"none":null,"e":{},"l":[]},"big":[[1],{"a":true}]}"#
+            ),
             "  seed: 42\n  cfg: {\n    scale: [7.5, NaN]\n    none: null\n    e: {}\n    l: []\n  }\n  \
              big: [\n    [1]\n    {\n      a: true\n    }\n  ]\n"
         );
@@ -127,15 +134,27 @@ mod tests {
 
     #[test]
     fn nothing_of_a_peer_writes_to_the_terminal() {
-        let shown = shown("{\"\\u001b[2J\":\"\\u0007 \u{9b}31m \u{202e}\",\"\\ud83d\":\"\\ud83d\\ude00\"}");
-        assert_eq!(shown, "  \\u{1b}[2J: \"\\u{7} \\u{9b}31m \\u{202e}\"\n  \\u{d83d}: \"😀\"\n");
+        assert_eq!(shown(r#"{"s":"say \"hi\""}"#), "  s: \"say \\\"hi\\\"\"\n");
+        let shown =
+            shown("{\"\\u001b[2J\":\"\\u0007 \u{9b}31m \u{202e}\",\"\\ud83d\":\"\\ud83d\\ude00\"}");
+        assert_eq!(
+            shown,
+            "  \\u{1b}[2J: \"\\u{7} \\u{9b}31m \\u{202e}\"\n  \\u{d83d}: \"😀\"\n"
+        );
     }
 
     #[test]
     fn long_values_are_cut() {
         let list: Vec<_> = (0..5000).map(|i| i.to_string()).collect();
-        let text = shown(&format!(r#"{{"list":[{}],"s":"{}"}}"#, list.join(","), "x".repeat(5000)));
+        let text = shown(&format!(
+            r#"{{"list":[{}],"s":"{}"}}"#,
+            list.join(","),
+            "x".repeat(5000)
+        ));
         assert!(text.contains("… 4900 more"), "{text}");
-        assert!(text.contains("… 5000 characters") && text.len() < 4000, "{text}");
+        assert!(
+            text.contains("… 5000 characters") && text.len() < 4000,
+            "{text}"
+        );
     }
 }

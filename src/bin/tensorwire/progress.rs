@@ -75,10 +75,15 @@ impl Rate {
     }
 
     fn text(&self) -> String {
-        let elapsed = self.started.map_or(Duration::ZERO, |started| started.elapsed());
+        let elapsed = self
+            .started
+            .map_or(Duration::ZERO, |started| started.elapsed());
         let (verb, messages) = (self.verb, self.messages);
         let plural = if messages == 1 { "" } else { "s" };
-        let text = format!("{verb} {messages} message{plural}, {}", table::bytes(self.bytes));
+        let text = format!(
+            "{verb} {messages} message{plural}, {}",
+            table::bytes(self.bytes)
+        );
         let seconds = elapsed.as_secs_f64();
         // One message has no rate, and a moment neither.
         if messages < 2 || seconds < 1e-3 {

@@ -142,7 +142,9 @@ impl Watch {
     }
 
     fn timed_out(&self) -> bool {
-        self.limits.timeout.is_some_and(|timeout| self.heard.elapsed() >= timeout)
+        self.limits
+            .timeout
+            .is_some_and(|timeout| self.heard.elapsed() >= timeout)
     }
 
     /// What the end means, after so many messages.

@@ -32,13 +32,19 @@ pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
     };
     for (link, place) in [(&relay.from, from), (&relay.to, to)] {
         if place.bind {
-            relay.rate.aside(|| note(&format!("bound to {}", link.endpoint())));
+            relay
+                .rate
+                .aside(|| note(&format!("bound to {}", link.endpoint())));
         }
     }
     let mut watch = Watch::new(arguments.limits);
     let passed = relay.pass(arguments.pattern, &mut watch);
     relay.rate.finish();
-    let linger = if signal::interrupted() { BRIEF } else { CLOSING };
+    let linger = if signal::interrupted() {
+        BRIEF
+    } else {
+        CLOSING
+    };
     relay.from.close(linger)?;
     relay.to.close(linger)?;
     passed?;
@@ -103,7 +109,12 @@ impl Relay {
 
     /// Passes one message on, if one comes within `wait`.
     fn one(&mut self, way: Way, wait: Duration) -> Result<bool, Failure> {
-        let Self { from, to, recorder, rate } = self;
+        let Self {
+            from,
+            to,
+            recorder,
+            rate,
+        } = self;
         let (from, to, what) = match way {
             Way::Back => (to, from, "back"),
             Way::There => (from, to, "message"),

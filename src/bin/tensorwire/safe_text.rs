@@ -70,7 +70,10 @@ mod tests {
         ("\x1b[2J", "\\u{1b}[2J"),
         ("a\r\nb\tc\0", "a\\u{d}\\u{a}b\\u{9}c\\u{0}"),
         ("\x7f\u{9b}31m", "\\u{7f}\\u{9b}31m"),
-        ("\u{202e}gnp.exe\u{2028}\u{feff}\u{200b}", "\\u{202e}gnp.exe\\u{2028}\\u{feff}\\u{200b}"),
+        (
+            "\u{202e}gnp.exe\u{2028}\u{feff}\u{200b}",
+            "\\u{202e}gnp.exe\\u{2028}\\u{feff}\\u{200b}",
+        ),
     ];
 
     #[test]
@@ -95,6 +98,9 @@ mod tests {
     #[test]
     fn strings_of_messages_are_unescaped_first() {
         let value = Value::parse(br#""\u001b[2J\\n\ud83d \ud83d\ude00""#).unwrap();
-        assert_eq!(of_str(value.as_str().unwrap()), "\\u{1b}[2J\\\\n\\u{d83d} 😀");
+        assert_eq!(
+            of_str(value.as_str().unwrap()),
+            "\\u{1b}[2J\\\\n\\u{d83d} 😀"
+        );
     }
 }

@@ -30,7 +30,11 @@ pub(crate) fn run(arguments: &SendArguments, output: &mut Output) -> Result<Done
     let mut rate = Rate::new("sent");
     let result = send_all(arguments, &messages, &mut *link, &mut rate, output);
     rate.finish();
-    let linger = if signal::interrupted() { BRIEF } else { arguments.timeout };
+    let linger = if signal::interrupted() {
+        BRIEF
+    } else {
+        arguments.timeout
+    };
     link.close(linger)?;
     result
 }
@@ -90,7 +94,9 @@ fn reply(
             Received::Nothing if started.elapsed() < timeout => {}
             Received::Nothing => {
                 let endpoint = link.endpoint();
-                return Err(Failure::Could(format!("no reply from {endpoint} for {timeout:?}")));
+                return Err(Failure::Could(format!(
+                    "no reply from {endpoint} for {timeout:?}"
+                )));
             }
             Received::Refused(text) => return Err(Failure::Could(format!("no reply: {text}"))),
         }

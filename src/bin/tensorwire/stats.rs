@@ -50,14 +50,22 @@ impl Number {
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
-        return if value.is_nan() { "NaN".into() } else { format!("{value}") };
+        return if value.is_nan() {
+            "NaN".into()
+        } else {
+            format!("{value}")
+        };
     }
     if size != 0.0 && !(1e-3..1e6).contains(&size) {
         return format!("{value:.3e}");
     }
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
 }
 
 /// Minimum, maximum and mean of what is a number, and how many are none.
@@ -135,7 +143,12 @@ pub(crate) fn first(view: &TensorView<'_>, count: usize) -> Vec<Number> {
     let float = |x: f32| Number::Float(f64::from(x));
     match view.dtype() {
         DType::BFloat16 => take(view, count, |x: bf16| float(x.to_f32())),
-        DType::Bool => view.bytes().iter().take(count).map(|&byte| bool_of(byte)).collect(),
+        DType::Bool => view
+            .bytes()
+            .iter()
+            .take(count)
+            .map(|&byte| bool_of(byte))
+            .collect(),
         DType::Complex128 => take(view, count, |[re, im]: [f64; 2]| Number::Complex(re, im)),
         DType::Complex64 => take(view, count, |[re, im]: [f32; 2]| {
             Number::Complex(re.into(), im.into())
@@ -257,15 +270,51 @@ mod tests {
 
     /// (dtype, bytes, as JSON)
     const TENSORS: &[(DType, &[u8], &str)] = &[
-        (DType::Int8, &[1, 0xff, 3], r#"{"min":-1,"max":3,"mean":1.0,"nan":0,"first":[1,-1,3]}"#),
-        (DType::UInt64, &[0xff; 8], r#"{"min":18446744073709551615,"max":18446744073709551615,"mean":1.8446744073709552e19,"nan":0,"first":[18446744073709551615]}"#),
-        (DType::Float32, &[0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f, 0, 0, 0x40, 0x40], r#"{"min":1.0,"max":3.0,"mean":2.0,"nan":1,"first":[1.0,"NaN",3.0]}"#),
-        (DType::Float16, &[0, 0x7c, 0, 0x3c], r#"{"min":1.0,"max":"Infinity","mean":"Infinity","nan":0,"first":["Infinity",1.0]}"#),
-        (DType::BFloat16, &[0xc0, 0x7f], r#"{"min":null,"max":null,"mean":null,"nan":1,"first":["NaN"]}"#),
-        (DType::Bool, &[1, 0, 7, 1], r#"{"min":false,"max":true,"mean":0.6666666666666666,"nan":1,"first":[true,false,7,true]}"#),
-        (DType::Complex64, &[0, 0, 0x80, 0x3f, 0, 0, 0x80, 0xbf], r#"{"min":null,"max":null,"mean":[1.0,-1.0],"nan":0,"first":[[1.0,-1.0]]}"#),
-        (DType::Float8E4M3Fn, &[0x38, 0x7f], r#"{"min":1.0,"max":1.0,"mean":1.0,"nan":1,"first":[1.0,"NaN"]}"#),
-        (DType::Int64, &[], r#"{"min":null,"max":null,"mean":null,"nan":0,"first":[]}"#),
+        (
+            DType::Int8,
+            &[1, 0xff, 3],
+            r#"{"min":-1,"max":3,"mean":1.0,"nan":0,"first":[1,-1,3]}"#,
+        ),
+        (
+            DType::UInt64,
+            &[0xff; 8],
+            r#"{"min":18446744073709551615,"max":18446744073709551615,"mean":1.8446744073709552e+19,"nan":0,"first":[18446744073709551615]}"#,
+        ),
+        (
+            DType::Float32,
+            &[0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f, 0, 0, 0x40, 0x40],
+            r#"{"min":1.0,"max":3.0,"mean":2.0,"nan":1,"first":[1.0,"NaN",3.0]}"#,
+        ),
+        (
+            DType::Float16,
+            &[0, 0x7c, 0, 0x3c],
+            r#"{"min":1.0,"max":"Infinity","mean":"Infinity","nan":0,"first":["Infinity",1.0]}"#,
+        ),
+        (
+            DType::BFloat16,
+            &[0xc0, 0x7f],
+            r#"{"min":null,"max":null,"mean":null,"nan":1,"first":["NaN"]}"#,
+        ),
+        (
+            DType::Bool,
+            &[1, 0, 7, 1],
+            r#"{"min":false,"max":true,"mean":0.6666666666666666,"nan":1,"first":[true,false,7,true]}"#,
+        ),
+        (
+            DType::Complex64,
+            &[0, 0, 0x80, 0x3f, 0, 0, 0x80, 0xbf],
+            r#"{"min":null,"max":null,"mean":[1.0,-1.0],"nan":0,"first":[[1.0,-1.0]]}"#,
+        ),
+        (
+            DType::Float8E4M3Fn,
+            &[0x38, 0x7f],
+            r#"{"min":1.0,"max":1.0,"mean":1.0,"nan":1,"first":[1.0,"NaN"]}"#,
+        ),
+        (
+            DType::Int64,
+            &[],
+            r#"{"min":null,"max":null,"mean":null,"nan":0,"first":[]}"#,
+        ),
     ];
 
     #[test]
@@ -289,7 +338,18 @@ mod tests {
 
     #[test]
     fn floats_are_short() {
-        for (value, text) in [(0.0, "0"), (-0.0, "0"), (1.0, "1"), (0.125, "0.125"), (1.0 / 3.0, "0.3333"), (-1e-9, "-1.000e-9"), (123_456.0, "123456"), (1e30, "1.000e30"), (f64::NAN, "NaN"), (f64::NEG_INFINITY, "-inf")] {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1"),
+            (0.125, "0.125"),
+            (1.0 / 3.0, "0.3333"),
+            (-1e-9, "-1.000e-9"),
+            (123_456.0, "123456"),
+            (1e30, "1.000e30"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
             assert_eq!(short(value), text);
         }
         assert_eq!(Number::Complex(1.0, -0.5).text(), "1-0.5i");

@@ -6,11 +6,15 @@ use tensorwire::TensorView;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::output::{BOLD, DIM, RESET, YELLOW};
-use crate::stats::{self, Number, Stats};
 use crate::safe_text;
+use crate::stats::{self, Number, Stats};
 
 /// A table of tensors, a line each; no line is wider than `width`.
-pub(crate) fn tensors(tensors: &[TensorView<'_>], with_stats: bool, width: Option<usize>) -> String {
+pub(crate) fn tensors(
+    tensors: &[TensorView<'_>],
+    with_stats: bool,
+    width: Option<usize>,
+) -> String {
     if tensors.is_empty() {
         return String::new();
     }
@@ -40,15 +44,31 @@ const HEADS: &[Head] = &[
 ];
 
 /// What is cut off first where there is no room even so.
-const DROP: &[&str] = &["first values", "align", "index", "bytes", "mean", "NaN", "min", "max", "dtype", "shape"];
+const DROP: &[&str] = &[
+    "first values",
+    "align",
+    "index",
+    "bytes",
+    "mean",
+    "NaN",
+    "min",
+    "max",
+    "dtype",
+    "shape",
+];
 
 fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
     let stats = with_stats.then(|| Stats::of(view));
     let number = |pick: fn(&Stats) -> Option<Number>| {
-        let number = stats.as_ref().map(|stats| pick(stats).map_or("-".to_owned(), Number::text));
+        let number = stats
+            .as_ref()
+            .map(|stats| pick(stats).map_or("-".to_owned(), Number::text));
         Cell::plain(number.unwrap_or_default())
     };
-    let mut first: Vec<_> = stats::first(view, stats::FIRST).into_iter().map(Number::text).collect();
+    let mut first: Vec<_> = stats::first(view, stats::FIRST)
+        .into_iter()
+        .map(Number::text)
+        .collect();
     if view.element_count() > stats::FIRST {
         first.push("…".to_owned());
     }
@@ -59,7 +79,10 @@ fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
     };
     vec![
         Cell::plain(safe_text::of_str(view.name())),
-        Cell::plain(view.list_index().map_or_else(String::new, |index| index.to_string())),
+        Cell::plain(
+            view.list_index()
+                .map_or_else(String::new, |index| index.to_string()),
+        ),
         Cell::plain(view.dtype().to_string()),
         Cell::plain(shape(view)),
         Cell::plain(bytes(view.byte_len())),
@@ -68,7 +91,10 @@ fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
         number(|stats| stats.max),
         number(|stats| stats.mean),
         nan,
-        Cell { text: first.join(" "), color: Some(DIM) },
+        Cell {
+            text: first.join(" "),
+            color: Some(DIM),
+        },
     ]
 }
 
@@ -113,7 +139,10 @@ impl Cell {
     }
 
     const fn colored(text: String, color: &'static str) -> Self {
-        Self { text, color: Some(color) }
+        Self {
+            text,
+            color: Some(color),
+        }
     }
 }
 
@@ -125,7 +154,11 @@ struct Table {
 
 impl Table {
     const fn new(heads: &'static [Head], width: Option<usize>) -> Self {
-        Self { heads, rows: Vec::new(), width }
+        Self {
+            heads,
+            rows: Vec::new(),
+            width,
+        }
     }
 
     fn push(&mut self, row: Vec<Cell>) {
@@ -138,7 +171,11 @@ impl Table {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let widest = cells.map(|cell| cell.text.width()).max().unwrap_or(0);
             // A column without anything in it is not shown.
-            if widest == 0 { 0 } else { widest.max(head.0.width()) }
+            if widest == 0 {
+                0
+            } else {
+                widest.max(head.0.width())
+            }
         };
         let mut widths: Vec<_> = self.heads.iter().enumerate().map(column).collect();
         let Some(limit) = self.width else {
@@ -159,8 +196,9 @@ impl Table {
                 *width = 0;
             }
         }
-        if let (Some(name), true) = (widths.first_mut(), limit > 2) {
-            *name = (*name).min(limit - 2);
+        if let Some(name) = widths.first_mut() {
+            // No terminal is narrower than the gap and three letters.
+            *name = (*name).min(limit.max(GAP + 3) - GAP);
         }
         widths
     }
@@ -216,7 +254,11 @@ impl Table {
 const GAP: usize = 2;
 
 fn total(widths: &[usize]) -> usize {
-    widths.iter().filter(|&&width| width > 0).map(|width| width + GAP).sum()
+    widths
+        .iter()
+        .filter(|&&width| width > 0)
+        .map(|width| width + GAP)
+        .sum()
 }
 
 /// The text, cut to `width` columns with an ellipsis if it has more.
@@ -250,7 +292,9 @@ mod tests {
         let name = "潜在".repeat(300);
         let views = [
             TensorView::from_slice("latents", &[1, 2, 3], &[0.5_f32; 6]).unwrap(),
-            TensorView::from_slice(name.as_str(), &[4], &[i64::MIN; 4]).unwrap().with_list_index(4096),
+            TensorView::from_slice(name.as_str(), &[4], &[i64::MIN; 4])
+                .unwrap()
+                .with_list_index(4096),
         ];
         for with_stats in [false, true] {
             for width in [1, 5, 20, 40, 60, 80, 120, 300] {
@@ -279,12 +323,20 @@ mod tests {
         assert_eq!(lines[2].find("bool"), Some(dtype), "{table}");
         let nan = lines[0].find("NaN").unwrap() + "NaN".len();
         assert_eq!(&lines[1][nan - 1..nan], "1", "{table}");
-        assert!(lines[1].ends_with("0.5 NaN") && lines[2].ends_with("true false true"), "{table}");
+        assert!(
+            lines[1].ends_with("0.5 NaN") && lines[2].ends_with("true false true"),
+            "{table}"
+        );
     }
 
     #[test]
     fn sizes_are_short() {
-        for (count, text) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (97_044_480, "92.5 MiB")] {
+        for (count, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (97_044_480, "92.5 MiB"),
+        ] {
             assert_eq!(bytes(count), text);
         }
     }

@@ -33,10 +33,13 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     signal::watch()?;
     let place = Place {
         transport: arguments.transport,
-        endpoint: arguments.endpoint.as_deref().unwrap_or(match arguments.transport {
-            Transport::Nng => "tcp://127.0.0.1:0",
-            Transport::Zmq => "tcp://127.0.0.1:*",
-        }),
+        endpoint: arguments
+            .endpoint
+            .as_deref()
+            .unwrap_or(match arguments.transport {
+                Transport::Nng => "tcp://127.0.0.1:0",
+                Transport::Zmq => "tcp://127.0.0.1:*",
+            }),
         bind: true,
     };
     let mut link = endpoint::receiver(place, RecvPattern::Pair)?;
@@ -50,8 +53,20 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     let message = [&metadata[..], &payload];
 
     let mut rate = Rate::new("exchanged");
-    let times = latency(&mut *link, &message, arguments.duration, &mut peer, &mut rate)?;
-    let stream = throughput(&mut *link, &message, arguments.duration, &mut peer, &mut rate)?;
+    let times = latency(
+        &mut *link,
+        &message,
+        arguments.duration,
+        &mut peer,
+        &mut rate,
+    )?;
+    let stream = throughput(
+        &mut *link,
+        &message,
+        arguments.duration,
+        &mut peer,
+        &mut rate,
+    )?;
     rate.clear();
     let interrupted = signal::interrupted();
     if !interrupted {
@@ -66,7 +81,11 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     } else {
         output.styled(&report.text(output.width()))?;
     }
-    Ok(if interrupted { Done::Interrupted } else { Done::Whole })
+    Ok(if interrupted {
+        Done::Interrupted
+    } else {
+        Done::Whole
+    })
 }
 
 /// How long the peer may take for anything.
@@ -86,12 +105,19 @@ fn latency(
     let mut times = Vec::new();
     let mut warm_up = WARM_UP;
     let mut started = Instant::now();
-    while !signal::interrupted() && (warm_up > 0 || times.is_empty() || started.elapsed() < duration) {
+    while !signal::interrupted()
+        && (warm_up > 0 || times.is_empty() || started.elapsed() < duration)
+    {
         let sent = Instant::now();
         if !endpoint::send_until(link, message, Some(PATIENCE))? {
             break;
         }
-        let same = |frames: &[&[u8]]| frames.iter().map(|frame| frame.len()).eq(message.iter().map(|frame| frame.len()));
+        let same = |frames: &[&[u8]]| {
+            frames
+                .iter()
+                .map(|frame| frame.len())
+                .eq(message.iter().map(|frame| frame.len()))
+        };
         let mut is_same = false;
         if !answer(link, peer, &mut |frames| {
             is_same = same(frames);
@@ -100,7 +126,9 @@ fn latency(
             break;
         }
         if !is_same {
-            return Err(Failure::Could("the peer sent something else back".to_owned()));
+            return Err(Failure::Could(
+                "the peer sent something else back".to_owned(),
+            ));
         }
         if warm_up > 0 {
             warm_up -= 1;
@@ -150,7 +178,10 @@ fn throughput(
     }
     if signal::interrupted() {
         // Nobody waits for what is under way.
-        return Ok(Stream { messages: 0, elapsed: Duration::ZERO });
+        return Ok(Stream {
+            messages: 0,
+            elapsed: Duration::ZERO,
+        });
     }
     endpoint::send_until(link, &[COUNT], Some(PATIENCE))?;
     let mut counted = None;
@@ -162,20 +193,28 @@ fn throughput(
     })?;
     let elapsed = started.elapsed();
     if counted != Some(messages) && !signal::interrupted() {
-        return Err(Failure::Could(format!("{messages} messages went, {counted:?} came")));
+        return Err(Failure::Could(format!(
+            "{messages} messages went, {counted:?} came"
+        )));
     }
     Ok(Stream { messages, elapsed })
 }
 
 /// Waits for what the peer sends; `false` after Ctrl-C.
-fn answer(link: &mut dyn Link, peer: &mut Peer, take: &mut endpoint::Take<'_>) -> Result<bool, Failure> {
+fn answer(
+    link: &mut dyn Link,
+    peer: &mut Peer,
+    take: &mut endpoint::Take<'_>,
+) -> Result<bool, Failure> {
     let started = Instant::now();
     while !signal::interrupted() {
         match link.receive(signal::GLANCE, take)? {
             Received::Message => return Ok(true),
             Received::Nothing if started.elapsed() < PATIENCE => peer.check()?,
             Received::Nothing => {
-                return Err(Failure::Could(format!("the other process says nothing for {PATIENCE:?}")));
+                return Err(Failure::Could(format!(
+                    "the other process says nothing for {PATIENCE:?}"
+                )));
             }
             Received::Refused(text) => return Err(Failure::Could(text)),
         }
@@ -188,14 +227,24 @@ struct Peer(Child);
 
 impl Peer {
     fn start(transport: Transport, endpoint: &str) -> Result<Self, Failure> {
-        let cannot = |error| Failure::Could(format!("cannot start another process of this tool: {error}"));
+        let cannot = |error| {
+            Failure::Could(format!(
+                "cannot start another process of this tool: {error}"
+            ))
+        };
         let program = std::env::current_exe().map_err(cannot)?;
         let transport = match transport {
             Transport::Nng => "nng",
             Transport::Zmq => "zmq",
         };
         let mut command = Command::new(program);
-        command.args(["bench-peer", "--transport", transport, "--endpoint", endpoint]);
+        command.args([
+            "bench-peer",
+            "--transport",
+            transport,
+            "--endpoint",
+            endpoint,
+        ]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Self(command.spawn().map_err(cannot)?))
     }
@@ -205,15 +254,21 @@ impl Peer {
         match self.0.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(Failure::Could(format!("the other process ended: {status}"))),
-            Err(error) => Err(Failure::Could(format!("the other process is lost: {error}"))),
+            Err(error) => Err(Failure::Could(format!(
+                "the other process is lost: {error}"
+            ))),
         }
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
         match self.0.wait() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(Failure::Could(format!("the other process failed: {status}"))),
-            Err(error) => Err(Failure::Could(format!("the other process is lost: {error}"))),
+            Ok(status) => Err(Failure::Could(format!(
+                "the other process failed: {status}"
+            ))),
+            Err(error) => Err(Failure::Could(format!(
+                "the other process is lost: {error}"
+            ))),
         }
     }
 }

@@ -18,11 +18,15 @@ pub(crate) fn run(arguments: &BenchPeerArguments) -> Result<Done, Failure> {
     let mut link = endpoint::sender(place, SendPattern::Pair)?;
     let mut heard = Instant::now();
     let mut counted = None;
+    let mut echo = Echo::default();
     // Without a word for so long, the other end is gone.
     while !signal::interrupted() && heard.elapsed() < PATIENCE {
         let mut next = Next::Nothing;
         let received = link.receive(signal::GLANCE, &mut |frames| {
             next = Next::of(frames, counted.is_some());
+            if next == Next::Echo {
+                echo.fill(frames);
+            }
             Ok(())
         })?;
         if !matches!(received, Received::Nothing) {
@@ -33,9 +37,8 @@ pub(crate) fn run(arguments: &BenchPeerArguments) -> Result<Done, Failure> {
                 let count: u64 = counted.take().unwrap_or_default();
                 reply(&mut *link, &[COUNT, &count.to_le_bytes()])?;
             }
-            Next::Echo(frames) => {
-                let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-                reply(&mut *link, &frames)?;
+            Next::Echo => {
+                reply(&mut *link, &echo.frames())?;
             }
             Next::Message => counted = counted.map(|count: u64| count.saturating_add(1)),
             Next::Nothing => {}
@@ -47,10 +50,39 @@ pub(crate) fn run(arguments: &BenchPeerArguments) -> Result<Done, Failure> {
     Ok(Done::Whole)
 }
 
+/// A message on its way back, in room that the next one has again.
+#[derive(Default)]
+struct Echo {
+    frames: Vec<Vec<u8>>,
+    len: usize,
+}
+
+impl Echo {
+    fn fill(&mut self, frames: &[&[u8]]) {
+        self.len = frames.len();
+        if self.frames.len() < frames.len() {
+            self.frames.resize_with(frames.len(), Vec::new);
+        }
+        for (room, frame) in self.frames.iter_mut().zip(frames) {
+            room.clear();
+            room.extend_from_slice(frame);
+        }
+    }
+
+    fn frames(&self) -> Vec<&[u8]> {
+        self.frames
+            .iter()
+            .take(self.len)
+            .map(Vec::as_slice)
+            .collect()
+    }
+}
+
 /// What a message asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Next {
     Count,
-    Echo(Vec<Vec<u8>>),
+    Echo,
     Message,
     Nothing,
     Stop,
@@ -64,7 +96,7 @@ impl Next {
             [STOP] => Self::Stop,
             [STREAM] => Self::Stream,
             _ if counting => Self::Message,
-            frames => Self::Echo(frames.iter().map(|frame| frame.to_vec()).collect()),
+            _ => Self::Echo,
         }
     }
 }

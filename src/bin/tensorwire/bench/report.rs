@@ -93,14 +93,24 @@ impl Report {
     /// A histogram and the numbers below it, no wider than the terminal.
     pub(super) fn text(&self, width: Option<usize>) -> String {
         let mut text = format!(
-            "{BOLD}{}{RESET} at {CYAN}{}{RESET}, {} a message, two processes\n\n",
+            "{BOLD}{}{RESET} at {CYAN}{}{RESET}, two processes,\n{} a message\n\n",
             self.transport(),
             crate::safe_text::line(&self.endpoint),
             table::bytes(self.size),
         );
-        let _ = writeln!(text, "{BOLD}there and back{RESET}, {} round trips", self.times.len());
+        let _ = writeln!(
+            text,
+            "{BOLD}there and back{RESET}, {} round trips",
+            self.times.len()
+        );
         text.push_str(&self.histogram(width.unwrap_or(80)));
-        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)] {
+        for (name, share) in [
+            ("p50", 0.5),
+            ("p90", 0.9),
+            ("p99", 0.99),
+            ("p99.9", 0.999),
+            ("max", 1.0),
+        ] {
             let _ = writeln!(text, "  {name:<6} {:>9}", micros(self.percentile(share)));
         }
         let (messages, bytes) = self.rates();
@@ -130,18 +140,31 @@ impl Report {
             let below = |limit: Duration| self.times.partition_point(|&time| time < limit);
             below(to) - below(from)
         };
-        let mut bars: Vec<_> = spans.iter().map(|&(from, to)| (micros(from), within(from, to))).collect();
+        let mut bars: Vec<_> = spans
+            .iter()
+            .map(|&(from, to)| (micros(from), within(from, to)))
+            .collect();
         let rest = within(from, Duration::MAX);
         if rest > 0 {
             bars.push((format!("> {}", micros(from)), rest));
         }
-        let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+        let most = bars
+            .iter()
+            .map(|(_, count)| *count)
+            .max()
+            .unwrap_or(0)
+            .max(1);
         // Before the bar: two spaces, the time, a space; behind it a space and the count.
         let room = width.saturating_sub(2 + 14 + 1 + 1 + 9).clamp(4, 60);
         for (time, count) in bars {
             let eighths = (count as f64 / most as f64 * (room * 8) as f64).ceil() as usize;
             let mut bar = "█".repeat(eighths / 8);
-            bar.extend(EIGHTHS.get(eighths % 8).into_iter().filter(|_| eighths % 8 > 0));
+            bar.extend(
+                EIGHTHS
+                    .get(eighths % 8)
+                    .into_iter()
+                    .filter(|_| eighths % 8 > 0),
+            );
             let _ = writeln!(text, "  {time:>14} {CYAN}{bar}{RESET} {DIM}{count}{RESET}");
         }
         text
@@ -168,10 +191,19 @@ mod tests {
     use super::*;
 
     fn report(times: Vec<Duration>) -> Report {
-        let stream = Stream { messages: 1000, elapsed: Duration::from_millis(500) };
+        let stream = Stream {
+            messages: 1000,
+            elapsed: Duration::from_millis(500),
+        };
         let mut times = times;
         times.sort_unstable();
-        Report { transport: Transport::Zmq, endpoint: "tcp://127.0.0.1:1".into(), size: 4096, times, stream }
+        Report {
+            transport: Transport::Zmq,
+            endpoint: "tcp://127.0.0.1:1".into(),
+            size: 4096,
+            times,
+            stream,
+        }
     }
 
     #[test]
@@ -180,8 +212,18 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         let latency = &json["latency"];
         assert_eq!(latency["round_trips"], 1000);
-        for (key, value) in [("min_us", 1.0), ("p50_us", 501.0), ("p90_us", 900.0), ("p99_us", 990.0), ("max_us", 1000.0), ("mean_us", 500.5)] {
-            assert!((latency[key].as_f64().unwrap() - value).abs() < 0.01, "{key}");
+        for (key, value) in [
+            ("min_us", 1.0),
+            ("p50_us", 501.0),
+            ("p90_us", 900.0),
+            ("p99_us", 990.0),
+            ("max_us", 1000.0),
+            ("mean_us", 500.5),
+        ] {
+            assert!(
+                (latency[key].as_f64().unwrap() - value).abs() < 0.01,
+                "{key}"
+            );
         }
         assert_eq!(json["throughput"]["messages_per_second"], 2000.0);
         assert_eq!(json["throughput"]["bytes_per_second"], 8_192_000.0);
@@ -189,11 +231,17 @@ mod tests {
 
     #[test]
     fn the_histogram_counts_every_round_trip_and_fits() {
-        for times in [vec![], vec![Duration::ZERO; 3], (1..=5000).map(Duration::from_micros).collect()] {
+        for times in [
+            vec![],
+            vec![Duration::ZERO; 3],
+            (1..=5000).map(Duration::from_micros).collect(),
+        ] {
             let report = report(times);
             for width in [20, 60, 200] {
                 let text = anstream::adapter::strip_str(&report.histogram(width)).to_string();
-                let counts = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap());
+                let counts = text
+                    .lines()
+                    .map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap());
                 assert_eq!(counts.sum::<usize>(), report.times.len(), "{text}");
                 for line in text.lines() {
                     assert!(line.chars().count() <= width.max(34), "{line}");

@@ -96,7 +96,8 @@ pub(crate) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn L
 #[cfg(not(feature = "nng"))]
 fn without_nng() -> Failure {
     Failure::Usage(
-        "this build has no NNG: cargo install tensorwire --features cli,nng (needs cmake)".to_owned(),
+        "this build has no NNG: cargo install tensorwire --features cli,nng (needs cmake)"
+            .to_owned(),
     )
 }
 
@@ -125,6 +126,12 @@ pub(crate) fn send_until(
 /// What ends a socket.
 trait Close {
     fn close(self, linger: Duration) -> Result<(), Failure>;
+
+    /// Whether somebody is there to send to; where the transport sees to that itself, always.
+    fn has_peer(&self) -> bool {
+        true
+    }
+
     fn endpoint(&self) -> &str;
 }
 
@@ -153,7 +160,11 @@ impl<T: RecvFrames + Close> Link for In<T> {
 }
 
 /// A socket that sends only.
-struct Out<T>(T);
+struct Out<T> {
+    socket: T,
+    /// Whether it has to wait for one: who publishes does not.
+    needs_peer: bool,
+}
 
 impl<T: SendFrames + Close> Link for Out<T> {
     fn receive(&mut self, _: Duration, _: &mut Take<'_>) -> Result<Received, Failure> {
@@ -161,15 +172,18 @@ impl<T: SendFrames + Close> Link for Out<T> {
     }
 
     fn send(&mut self, frames: &[&[u8]], wait: Duration) -> Result<Sent, Failure> {
-        sent(self.0.send_frames(frames, Wait::UpTo(wait)))
+        if self.needs_peer && !meets_peer(&self.socket, wait) {
+            return Ok(Sent::NoRoom);
+        }
+        sent(self.socket.send_frames(frames, Wait::UpTo(wait)))
     }
 
     fn endpoint(&self) -> &str {
-        self.0.endpoint()
+        self.socket.endpoint()
     }
 
     fn close(self: Box<Self>, linger: Duration) -> Result<(), Failure> {
-        self.0.close(linger)
+        self.socket.close(linger)
     }
 }
 
@@ -177,6 +191,8 @@ impl<T: SendFrames + Close> Link for Out<T> {
 struct Both<T: RecvFrames> {
     socket: T,
     message: T::Message,
+    /// As above: who answers has met whoever asked.
+    needs_peer: bool,
 }
 
 impl<T: RecvFrames + SendFrames + Close> Link for Both<T> {
@@ -185,6 +201,9 @@ impl<T: RecvFrames + SendFrames + Close> Link for Both<T> {
     }
 
     fn send(&mut self, frames: &[&[u8]], wait: Duration) -> Result<Sent, Failure> {
+        if self.needs_peer && !meets_peer(&self.socket, wait) {
+            return Ok(Sent::NoRoom);
+        }
         sent(self.socket.send_frames(frames, Wait::UpTo(wait)))
     }
 
@@ -202,13 +221,33 @@ fn input<T: RecvFrames + Close + 'static>(socket: T) -> Box<dyn Link> {
     Box::new(In { socket, message })
 }
 
-fn output<T: SendFrames + Close + 'static>(socket: T) -> Box<dyn Link> {
-    Box::new(Out(socket))
+fn output<T: SendFrames + Close + 'static>(socket: T, needs_peer: bool) -> Box<dyn Link> {
+    Box::new(Out { socket, needs_peer })
 }
 
-fn both<T: RecvFrames + SendFrames + Close + 'static>(socket: T) -> Box<dyn Link> {
+fn both<T: RecvFrames + SendFrames + Close + 'static>(
+    socket: T,
+    needs_peer: bool,
+) -> Box<dyn Link> {
     let message = T::Message::default();
-    Box::new(Both { socket, message })
+    Box::new(Both {
+        socket,
+        message,
+        needs_peer,
+    })
+}
+
+/// Waits until somebody is there; `false` if nobody comes in time.
+fn meets_peer(socket: &impl Close, wait: Duration) -> bool {
+    let started = Instant::now();
+    while !socket.has_peer() {
+        let left = wait.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(2)));
+    }
+    true
 }
 
 fn receive_from<T: RecvFrames>(
@@ -255,5 +294,8 @@ fn not_there(place: Place<'_>, error: &impl TransportError) -> Failure {
         (true, _) => ("bind", "is another process there already?"),
         (false, _) => ("connect to", "is the endpoint right?"),
     };
-    Failure::Could(format!("cannot {doing} {}: {error}; {hint}", place.endpoint))
+    Failure::Could(format!(
+        "cannot {doing} {}: {error}; {hint}",
+        place.endpoint
+    ))
 }

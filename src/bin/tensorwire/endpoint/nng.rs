@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tensorwire::transport::Observed as _;
 use tensorwire::transport::nng::{Builder, Context, Error, Kind, Socket};
 
 use super::{Close, Link, Place, both, input, not_there, output};
@@ -11,9 +12,9 @@ use crate::exit::Failure;
 pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        RecvPattern::Pair => both(open(context.pair0(), place)?),
+        RecvPattern::Pair => both(open(context.pair0(), place)?, true),
         RecvPattern::Pull => input(open(context.pull(), place)?),
-        RecvPattern::Rep => both(open(context.reply(), place)?),
+        RecvPattern::Rep => both(open(context.reply(), place)?, false),
         RecvPattern::Sub => input(open(context.subscribe().topic(b""), place)?),
     })
 }
@@ -21,11 +22,10 @@ pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn
 pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        SendPattern::Pair => both(open(context.pair0(), place)?),
-        SendPattern::Pub => output(open(context.publish(), place)?),
-        // A short queue: a message that nobody takes is soon seen to be stuck.
-        SendPattern::Push => output(open(context.push().send_high_water(1), place)?),
-        SendPattern::Req => both(open(context.request(), place)?),
+        SendPattern::Pair => both(open(context.pair0(), place)?, true),
+        SendPattern::Pub => output(open(context.publish(), place)?, false),
+        SendPattern::Push => output(open(context.push(), place)?, true),
+        SendPattern::Req => both(open(context.request(), place)?, true),
     })
 }
 
@@ -46,5 +46,11 @@ impl<K: Kind> Close for Socket<K> {
 
     fn endpoint(&self) -> &str {
         Self::endpoint(self)
+    }
+
+    /// NNG queues for peers that never come.
+    fn has_peer(&self) -> bool {
+        let counters = self.counters();
+        counters.connects > counters.disconnects
     }
 }

@@ -17,7 +17,7 @@ use crate::exit::Failure;
 pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        RecvPattern::Pair => both(open(context.pair(), place)?),
+        RecvPattern::Pair => both(open(context.pair(), place)?, false),
         RecvPattern::Pull => input(open(context.pull(), place)?),
         RecvPattern::Rep => Box::new(Rep {
             socket: open(context.router(), place)?,
@@ -32,9 +32,9 @@ pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn L
     let context = Context::new();
     // Messages go to peers that are there: one that nobody takes is seen to be stuck.
     Ok(match pattern {
-        SendPattern::Pair => both(open(context.pair().immediate(true), place)?),
-        SendPattern::Pub => output(open(context.publish(), place)?),
-        SendPattern::Push => output(open(context.push().immediate(true), place)?),
+        SendPattern::Pair => both(open(context.pair().immediate(true), place)?, false),
+        SendPattern::Pub => output(open(context.publish(), place)?, false),
+        SendPattern::Push => output(open(context.push().immediate(true), place)?, false),
         SendPattern::Req => Box::new(Req {
             socket: open(context.dealer().immediate(true), place)?,
             message: Message::default(),
@@ -117,7 +117,10 @@ impl Link for Req {
     }
 
     fn send(&mut self, frames: &[&[u8]], wait: Duration) -> Result<Sent, Failure> {
-        sent(self.socket.send_frames(&delimited(frames), Wait::UpTo(wait)))
+        sent(
+            self.socket
+                .send_frames(&delimited(frames), Wait::UpTo(wait)),
+        )
     }
 
     fn endpoint(&self) -> &str {
@@ -131,7 +134,9 @@ impl Link for Req {
 
 fn delimited<'a>(frames: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let empty: &[u8] = &[];
-    std::iter::once(empty).chain(frames.iter().copied()).collect()
+    std::iter::once(empty)
+        .chain(frames.iter().copied())
+        .collect()
 }
 
 /// The message behind an empty frame, and whether there was one.
