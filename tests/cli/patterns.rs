@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::processes::signal;
-use crate::support::{Process, folder, read_bundle, text, write_bundle};
+use crate::support::{Process, folder, read_bundle, write_bundle};
 
 /// The transports of this build.
 const TRANSPORTS: &[&str] = &[
@@ -41,17 +41,12 @@ fn what_one_sends_the_other_receives_in_order() {
         .collect();
     for &transport in TRANSPORTS {
         for (sends, receives) in [("push", "pull"), ("pair", "pair"), ("req", "rep")] {
-            let bind = if transport == "nng" {
-                "tcp://127.0.0.1:0"
-            } else {
-                "tcp://127.0.0.1:*"
-            };
             let receiver = Process::start(&[
                 "recv",
                 "--transport",
                 transport,
                 "--bind",
-                bind,
+                "tcp://127.0.0.1:*",
                 "--pattern",
                 receives,
                 "--count",
@@ -386,5 +381,8 @@ fn what_is_recorded_twice_into_one_folder_is_all_kept() {
 fn a_build_without_nng_says_how_to_get_it() {
     let output = crate::support::run(["recv", "--transport", "nng", "--bind", "tcp://127.0.0.1:0"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("cargo install tensorwire --features cli,nng"));
+    assert!(
+        crate::support::text(&output.stderr)
+            .contains("cargo install tensorwire --features cli,nng")
+    );
 }

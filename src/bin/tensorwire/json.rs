@@ -18,8 +18,8 @@ pub(crate) fn message(seen: &Seen<'_>, stats: bool) -> String {
             let (tensors, scalars) = (tensors.join(","), scalars.as_value().raw());
             format!(r#"{{"kind":"tensors","tensors":[{tensors}],"scalar_fields":{scalars}}}"#)
         }
-        Seen::Transfer { control, text } => {
-            let name = str_of(control.msg_type());
+        Seen::Transfer { control, payload } => {
+            let (name, text) = (str_of(control.msg_type()), payload.raw());
             format!(r#"{{"kind":"transfer","msg_type":{name},"message":{text}}}"#)
         }
     }

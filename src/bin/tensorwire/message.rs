@@ -19,8 +19,8 @@ pub(crate) enum Seen<'frame> {
     },
     /// A control message of the transfer protocol.
     Transfer {
-        control: Control<'frame>,
-        text: &'frame str,
+        control: Box<Control<'frame>>,
+        payload: Value<'frame>,
     },
 }
 
@@ -35,9 +35,9 @@ impl<'frame> Seen<'frame> {
         decoder: &mut Decoder,
     ) -> Result<Self, Fault> {
         if let MessageKind::Control { payload } = classify(frames) {
-            let control = Control::from_frames(frames)?;
-            let text = Value::parse(payload)?.raw();
-            return Ok(Self::Transfer { control, text });
+            let control = Box::new(Control::from_frames(frames)?);
+            let payload = Value::parse(payload)?;
+            return Ok(Self::Transfer { control, payload });
         }
         let message: Message<'_, '_, _> = decoder.decode(frames)?;
         Ok(Self::Tensors {
@@ -70,16 +70,11 @@ pub(crate) fn show(seen: &Seen<'_>, show: Show, output: &mut Output) -> Result<(
             }
             text
         }
-        Seen::Transfer { control, text } => {
+        Seen::Transfer { control, payload } => {
             let name = safe_text::of_str(control.msg_type());
-            let mut shown = format!("{BOLD}control message{RESET} {CYAN}{name}{RESET}\n");
-            if let Ok(members) = Value::parse(text.as_bytes()).and_then(|value| {
-                // Decoding has seen that it is one.
-                Ok(value.as_object().unwrap_or_default())
-            }) {
-                shown.push_str(&pretty::object(members));
-            }
-            shown
+            // Decoding has seen that it is an object.
+            let members = pretty::object(payload.as_object().unwrap_or_default());
+            format!("{BOLD}control message{RESET} {CYAN}{name}{RESET}\n{members}")
         }
     };
     output.styled(&text)

@@ -62,7 +62,7 @@ fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
     let number = |pick: fn(&Stats) -> Option<Number>| {
         let number = stats
             .as_ref()
-            .map(|stats| pick(stats).map_or("-".to_owned(), Number::text));
+            .map(|stats| pick(stats).map_or_else(|| "-".to_owned(), Number::text));
         Cell::plain(number.unwrap_or_default())
     };
     let mut first: Vec<_> = stats::first(view, stats::FIRST)

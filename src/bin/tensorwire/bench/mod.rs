@@ -33,13 +33,7 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     signal::watch()?;
     let place = Place {
         transport: arguments.transport,
-        endpoint: arguments
-            .endpoint
-            .as_deref()
-            .unwrap_or(match arguments.transport {
-                Transport::Nng => "tcp://127.0.0.1:0",
-                Transport::Zmq => "tcp://127.0.0.1:*",
-            }),
+        endpoint: arguments.endpoint.as_deref().unwrap_or("tcp://127.0.0.1:*"),
         bind: true,
     };
     let mut link = endpoint::receiver(place, RecvPattern::Pair)?;

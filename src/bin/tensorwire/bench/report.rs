@@ -163,7 +163,7 @@ impl Report {
                 EIGHTHS
                     .get(eighths % 8)
                     .into_iter()
-                    .filter(|_| eighths % 8 > 0),
+                    .filter(|_| !eighths.is_multiple_of(8)),
             );
             let _ = writeln!(text, "  {time:>14} {CYAN}{bar}{RESET} {DIM}{count}{RESET}");
         }

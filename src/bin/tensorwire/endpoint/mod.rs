@@ -127,10 +127,8 @@ pub(crate) fn send_until(
 trait Close {
     fn close(self, linger: Duration) -> Result<(), Failure>;
 
-    /// Whether somebody is there to send to; where the transport sees to that itself, always.
-    fn has_peer(&self) -> bool {
-        true
-    }
+    /// Whether somebody is there to send to.
+    fn has_peer(&self) -> bool;
 
     fn endpoint(&self) -> &str;
 }

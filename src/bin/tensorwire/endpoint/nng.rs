@@ -30,10 +30,11 @@ pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn L
 }
 
 fn open<K: Kind>(builder: Builder<K>, place: Place<'_>) -> Result<Socket<K>, Failure> {
-    let opened = if place.bind {
-        builder.listen(place.endpoint)
-    } else {
-        builder.dial(place.endpoint)
+    let opened = match (place.bind, place.endpoint.strip_suffix(":*")) {
+        // As ZeroMQ has it, for any port that is free.
+        (true, Some(host)) => builder.listen(&format!("{host}:0")),
+        (true, None) => builder.listen(place.endpoint),
+        (false, _) => builder.dial(place.endpoint),
     };
     opened.map_err(|error: Error| not_there(place, &error))
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tensorwire::transport::zmq::{
     Builder, Context, Dealer, Error, Kind, Message, Routed, Router, Socket,
 };
-use tensorwire::transport::{Frames as _, RecvFrames as _, SendFrames as _, Wait};
+use tensorwire::transport::{Frames as _, Observed as _, RecvFrames as _, SendFrames as _, Wait};
 
 use super::{
-    Close, Link, Place, Received, Sent, Take, both, input, not_received, not_there, output,
-    receive_from, sent,
+    Close, Link, Place, Received, Sent, Take, both, input, meets_peer, not_received, not_there,
+    output, receive_from, sent,
 };
 use crate::args::{RecvPattern, SendPattern};
 use crate::exit::Failure;
@@ -17,7 +17,7 @@ use crate::exit::Failure;
 pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        RecvPattern::Pair => both(open(context.pair(), place)?, false),
+        RecvPattern::Pair => both(open(context.pair().count_connections(true), place)?, true),
         RecvPattern::Pull => input(open(context.pull(), place)?),
         RecvPattern::Rep => Box::new(Rep {
             socket: open(context.router(), place)?,
@@ -30,13 +30,13 @@ pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn
 
 pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
-    // Messages go to peers that are there: one that nobody takes is seen to be stuck.
+    // Not `immediate`, with which libzmq drops what came and was not fetched when a peer goes.
     Ok(match pattern {
-        SendPattern::Pair => both(open(context.pair().immediate(true), place)?, false),
+        SendPattern::Pair => both(open(context.pair().count_connections(true), place)?, true),
         SendPattern::Pub => output(open(context.publish(), place)?, false),
-        SendPattern::Push => output(open(context.push().immediate(true), place)?, false),
+        SendPattern::Push => output(open(context.push().count_connections(true), place)?, true),
         SendPattern::Req => Box::new(Req {
-            socket: open(context.dealer().immediate(true), place)?,
+            socket: open(context.dealer().count_connections(true), place)?,
             message: Message::default(),
         }),
     })
@@ -58,6 +58,12 @@ impl<K: Kind> Close for Socket<K> {
 
     fn endpoint(&self) -> &str {
         Self::endpoint(self)
+    }
+
+    /// libzmq queues for peers that never come; connections are counted where that matters.
+    fn has_peer(&self) -> bool {
+        let counters = self.counters();
+        counters.connects > counters.disconnects
     }
 }
 
@@ -117,6 +123,9 @@ impl Link for Req {
     }
 
     fn send(&mut self, frames: &[&[u8]], wait: Duration) -> Result<Sent, Failure> {
+        if !meets_peer(&self.socket, wait) {
+            return Ok(Sent::NoRoom);
+        }
         sent(
             self.socket
                 .send_frames(&delimited(frames), Wait::UpTo(wait)),
