@@ -1,6 +1,7 @@
 //! What people see: the tool on a terminal of its own.
 
 use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
@@ -245,4 +246,27 @@ fn the_histogram_of_a_measurement_fits_the_terminal() {
     for line in screen.lines() {
         assert!(line.chars().count() <= 60, "{line}");
     }
+}
+
+/// The key reaches whoever has the terminal, which a session of its own gives it.
+#[test]
+fn ctrl_c_on_the_keyboard_ends_a_receiver_with_a_summary() {
+    let folder = folder();
+    let endpoint = folder.ipc("keyboard");
+    let tool = command(["recv", "--bind", &endpoint]);
+    let mut session = Command::new("setsid");
+    session.args(["--ctty", "--wait"]).arg(tool.get_program());
+    session.args(tool.get_args());
+    let mut terminal = Terminal::start(80, session, true);
+    let mut screen = Vec::new();
+    // From then on it watches for the key.
+    while !text(&screen).contains("bound to ") {
+        let mut bytes = [0; 1024];
+        let count = terminal.master.read(&mut bytes).unwrap();
+        screen.extend_from_slice(&bytes[..count]);
+    }
+    terminal.master.write_all(b"\x03").unwrap();
+    let (screen, code) = terminal.end();
+    assert_eq!(code, Some(130), "{screen:?}");
+    assert!(screen.contains("received 0 messages, 0 B"), "{screen:?}");
 }

@@ -211,3 +211,23 @@ fn metadata_over_the_cap_is_refused_from_stdin_too() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("MetadataLimit"));
 }
+
+#[test]
+fn what_is_no_message_of_ours_is_told_apart() {
+    let folder = folder();
+    let files = write_frames(
+        folder.path(),
+        &[b"request-1".to_vec(), b"\x80\x04N.".to_vec()],
+    );
+    let output = run([
+        "inspect".as_ref(),
+        files[0].as_os_str(),
+        files[1].as_os_str(),
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.ends_with("neither a tensor nor a control message\n"),
+        "{stderr}"
+    );
+}

@@ -34,18 +34,26 @@ impl<'frame> Seen<'frame> {
         frames: &'frame [&'frame [u8]],
         decoder: &mut Decoder,
     ) -> Result<Self, Fault> {
-        if let MessageKind::Control { payload } = classify(frames) {
+        let kind = classify(frames);
+        if let MessageKind::Control { payload } = kind {
             let control = Box::new(Control::from_frames(frames)?);
             let payload = Value::parse(payload)?;
             return Ok(Self::Transfer { control, payload });
         }
-        let message: Message<'_, '_, _> = decoder.decode(frames)?;
+        let decoded = decoder.decode(frames).map_err(|error| match kind {
+            MessageKind::Other => Fault::from(error).with_hint(NEITHER),
+            _ => Fault::from(error),
+        });
+        let message: Message<'_, '_, _> = decoded?;
         Ok(Self::Tensors {
             tensors: message.tensors().collect(),
             scalars: message.scalars(),
         })
     }
 }
+
+/// What is said of frames that may well be meant for somebody else, as work for an encoder is.
+const NEITHER: &str = "frame 0 starts no JSON object: neither a tensor nor a control message";
 
 /// Prints a message, for people or as one JSON object.
 pub(crate) fn show(seen: &Seen<'_>, show: Show, output: &mut Output) -> Result<(), Failure> {

@@ -68,6 +68,8 @@ pub(crate) struct Printer {
     show: Show,
     /// How many messages were malformed, or refused by the transport.
     refused: u64,
+    /// Whether one stands above the next one already.
+    printed: bool,
 }
 
 impl Printer {
@@ -76,6 +78,7 @@ impl Printer {
             decoder: Decoder::new(),
             show,
             refused: 0,
+            printed: false,
         }
     }
 
@@ -95,7 +98,13 @@ impl Printer {
                 let text = json::message(&seen, self.show.stats);
                 output.json(&one_line(&text))?;
             }
-            Ok(seen) => message::show(&seen, self.show, output)?,
+            Ok(seen) => {
+                if self.printed {
+                    output.write(b"\n")?;
+                }
+                self.printed = true;
+                message::show(&seen, self.show, output)?;
+            }
             Err(fault) => self.fault(&fault, output)?,
         }
         output.flush()
