@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaStream, DeviceSlice, result};
 use tensorwire::cuda::{Cuda, Options, Source, Tensor};
 use tensorwire::device::{Device, Download, Downloaded, TensorInfo};
 use tensorwire::message::{NO_SCALARS, encode_to_vec};
@@ -100,6 +100,18 @@ pub(crate) fn upload_all(cuda: &Cuda, stream: &Arc<CudaStream>, given: &[Given])
 
 pub(crate) fn sources(tensors: &[Tensor]) -> impl Iterator<Item = Source<'_>> {
     tensors.iter().map(Source::from)
+}
+
+/// Fills it as a kernel does that is given the address: cudarc does not know.
+pub(crate) fn fill_by_address(tensor: &Tensor, byte: u8, stream: &CudaStream) {
+    fill(tensor.device_pointer(), byte, tensor.bytes().len(), stream);
+}
+
+/// Fills memory of the device, in the order of `stream`.
+pub(crate) fn fill(pointer: u64, byte: u8, len: usize, stream: &CudaStream) {
+    stream.context().bind_to_thread().unwrap();
+    // SAFETY: the memory is there, and nobody else uses it meanwhile, as the tests see to.
+    unsafe { result::memset_d8_async(pointer, byte, len, stream.cu_stream()) }.unwrap();
 }
 
 /// The frames of a message of these tensors.

@@ -267,7 +267,7 @@ fn a_stream_can_be_made_to_wait_until_the_sources_are_read() {
         let tensor = given.upload(&cuda, &stream);
         let download = cuda.download(&[&tensor], &stream, PATIENCE).unwrap();
         download.wait_on(&other).unwrap();
-        sources::fill_by_address(&tensor, 7, &other);
+        common::fill_by_address(&tensor, 7, &other);
         assert_same(
             download.finish(PATIENCE).unwrap().tensors(),
             &[given.clone()],
