@@ -17,7 +17,7 @@ use tensorwire::error::CastError;
 use tensorwire::message::Decoder;
 use tensorwire::transport::Wait;
 
-use given::{Given, SLOT_BYTES, SLOTS, calls, device_bytes, frames, open};
+use given::{Given, SLOT_BYTES, SLOTS, device_bytes, frames, open};
 
 /// Small and large tensors, more than the ring holds, an empty one and a bool that is none among them.
 fn message() -> Vec<Given> {
@@ -181,6 +181,7 @@ fn a_peer_that_stops_half_way_costs_nothing() {
 #[cfg(feature = "zmq")]
 #[test]
 fn payloads_of_a_zmq_message_land_in_pinned_slots() {
+    use given::calls;
     use tensorwire::transport::{Frames as _, RecvFrames as _, SendFrames as _, zmq};
 
     simulated::test("payloads_of_a_zmq_message_land_in_pinned_slots", || {
