@@ -37,52 +37,70 @@ enum There {
     Text,
 }
 
-/// (what there is, environment of the simulated driver, device, what it comes to, how that is said)
-type Case = (
-    There,
-    &'static [(&'static str, &'static str)],
-    usize,
-    &'static str,
-    &'static str,
-);
+struct Case {
+    there: There,
+    /// Of the simulated driver.
+    environment: &'static [(&'static str, &'static str)],
+    ordinal: usize,
+    /// What it comes to.
+    typed: &'static str,
+    /// How that is said.
+    said: &'static str,
+}
+
+const fn case(
+    there: There,
+    environment: &'static [(&'static str, &'static str)],
+    ordinal: usize,
+    typed: &'static str,
+    said: &'static str,
+) -> Case {
+    Case {
+        there,
+        environment,
+        ordinal,
+        typed,
+        said,
+    }
+}
 
 const CASES: &[Case] = &[
-    (
+    case(
         There::Nothing,
         &[],
         0,
         "Err(NoLibrary)",
         "no library of a CUDA driver found",
     ),
-    (
+    case(
         There::Text,
         &[],
         0,
         "Err(NoLibrary)",
         "no library of a CUDA driver found",
     ),
-    (
+    case(
         There::OtherLibrary,
         &[],
         0,
         r#"Err(MissingFunction { name: "cuDriverGetVersion" })"#,
         "the library of the driver has no function cuDriverGetVersion",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_INIT", "34")],
         0,
         r#"Err(Driver { call: "cuDriverGetVersion", code: CUDA_ERROR_STUB_LIBRARY })"#,
         "cuDriverGetVersion failed: CUDA_ERROR_STUB_LIBRARY",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_INIT", "803")],
         0,
         r#"Err(Driver { call: "cuInit", code: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH })"#,
         "cuInit failed: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
     ),
-    (
+    case(
         There::Driver,
         // None of CUDA's.
         &[("SIMCUDA_INIT", "4000000000")],
@@ -90,35 +108,35 @@ const CASES: &[Case] = &[
         r#"Err(Driver { call: "cuInit", code: CUDA_ERROR_UNKNOWN })"#,
         "cuInit failed: CUDA_ERROR_UNKNOWN",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_DRIVER_VERSION", "11030")],
         0,
         "Err(OldDriver { version: 11030, required: 11040 })",
         "the driver knows CUDA 11.3, and 11.4 is needed",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_DRIVER_VERSION", "-1")],
         0,
         "Err(OldDriver { version: 0, required: 11040 })",
         "the driver knows CUDA 0.0, and 11.4 is needed",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_DEVICES", "0")],
         0,
         "Err(NoSuchDevice { ordinal: 0, count: 0 })",
         "no device 0: there are 0",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_DEVICES", "2")],
         2,
         "Err(NoSuchDevice { ordinal: 2, count: 2 })",
         "no device 2: there are 2",
     ),
-    (
+    case(
         There::Driver,
         &[],
         // The driver counts with 32 bits, for which this is device 0.
@@ -126,14 +144,14 @@ const CASES: &[Case] = &[
         "Err(NoSuchDevice { ordinal: 4294967296, count: 1 })",
         "no device 4294967296: there are 1",
     ),
-    (
+    case(
         There::Driver,
         &[("SIMCUDA_DEVICES", "2")],
         1,
         "Ok(\"Simulated device 1\")",
         "device 1 of 2: Simulated device 1, 4096 MiB, CUDA 12.4",
     ),
-    (
+    case(
         There::DriverByNumber,
         &[("SIMCUDA_DRIVER_VERSION", "11040"), ("SIMCUDA_POOLS", "0")],
         0,
@@ -237,21 +255,28 @@ fn whatever_is_missing_is_said() {
     if program.is_none() {
         println!("SKIP: cuda_absent under panic=abort: TENSORWIRE_CUDA_AVAILABILITY is not set");
     }
-    for &(there, environment, ordinal, typed, said) in CASES {
+    for case in CASES {
+        let Case {
+            there,
+            environment,
+            ordinal,
+            ..
+        } = *case;
         if matches!(there, There::Nothing | There::Text) && has_driver() {
             println!("SKIP: cuda_absent, {there:?}: a driver is installed here");
             continue;
         }
         let folder = temporary();
         lay(folder.path(), there);
-        let case = format!("{there:?} {environment:?} {ordinal}");
-        assert_eq!(ask(ordinal, folder.path(), environment), typed, "{case}");
+        let name = format!("{there:?} {environment:?} {ordinal}");
+        let answer = ask(ordinal, folder.path(), environment);
+        assert_eq!(answer, case.typed, "{name}");
         if let Some(program) = &program {
             let mut command = Command::new(program);
             command.arg(ordinal.to_string());
             let (text, ended) = run(command, folder.path(), environment);
-            assert!(ended && text.contains("a panic aborts"), "{case}: {text}");
-            assert!(text.lines().any(|line| line == said), "{case}: {text}");
+            assert!(ended && text.contains("a panic aborts"), "{name}: {text}");
+            assert!(text.lines().any(|line| line == case.said), "{name}: {text}");
         }
     }
 }

@@ -228,7 +228,8 @@ fn every_call_fails_once() {
                     drop(arrived);
                 }
                 simulated::fail_no_more();
-                parked = parked.and(bed.settle());
+                let later = bed.settle();
+                parked = parked.and(later);
                 if simulated::failed() > failed {
                     failures += 1;
                     assert!(told || parked.is_err(), "nobody tells of {what}");

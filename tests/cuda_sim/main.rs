@@ -4,6 +4,7 @@
 #![cfg(feature = "cuda")]
 
 mod availability;
+mod bare;
 mod faults;
 mod frames;
 mod given;
@@ -12,8 +13,10 @@ mod into;
 mod landing;
 mod pinned;
 mod ring;
+mod rounds;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod streams;
 mod upload;
+mod wrongs;
