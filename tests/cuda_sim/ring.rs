@@ -266,6 +266,8 @@ fn statistics_are_exact() {
         expect(2, 3, 3, 1026, 2, 2);
         drop((two, tensor));
         expect(0, 3, 3, 1026, 2, 2);
+        drop(cuda.take_pinned(4, Wait::Never).unwrap());
+        expect(0, 3, 4, 1030, 2, 2);
     });
 }
 
@@ -466,20 +468,21 @@ fn after_a_fault_everything_says_so_and_nothing_panics() {
         if !simulated::needs_script(name) {
             return;
         }
-        let cuda = open(2, 256);
+        let cuda = open(3, 256);
         let stream = cuda.context().new_stream().unwrap();
         let held = cuda.take_pinned(1, Wait::Never).unwrap();
         let fault = CUresult::CUDA_ERROR_ILLEGAL_ADDRESS;
         simulated::break_copy(0, fault);
         let tensor = upload(&cuda, &[1; 256], &stream);
         // Who waits for the slot is told, and does not wait for ever.
-        let error = cuda.take_pinned(1, Wait::Forever).unwrap_err();
+        let error = cuda.take_pinned(512, Wait::Forever).unwrap_err();
         assert_eq!(
             error.code().map(|code| code.to_string()),
             Some(format!("{fault:?}"))
         );
         let named = cuda.fault().unwrap();
         assert_eq!(named.kind(), ErrorKind::Unusable);
+        // Also where there is a free one.
         assert_eq!(cuda.take_pinned(1, Wait::Never).unwrap_err(), named);
         assert_eq!(cuda.poll().unwrap_err(), named);
         drop((held, tensor, stream, cuda));
