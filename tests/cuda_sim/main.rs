@@ -11,6 +11,7 @@ mod into;
 mod landing;
 mod pinned;
 mod ring;
+mod rounds;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
