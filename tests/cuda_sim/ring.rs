@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -511,6 +511,45 @@ fn threads_that_hammer_one_ring_never_share_a_slot() {
             assert!(statistics.high_water <= 5);
         },
     );
+}
+
+#[test]
+fn slots_are_given_back_by_any_thread() {
+    simulated::test("ring::slots_are_given_back_by_any_thread", || {
+        let cuda = open(3, 256);
+        let (give, given) = mpsc::channel::<(u8, Pinned)>();
+        let gives_back = thread::spawn(move || {
+            let mut count = 0;
+            for (mark, pinned) in given {
+                assert!(pinned.as_ref().iter().all(|byte| *byte == mark), "shared");
+                count += 1;
+            }
+            count
+        });
+        let threads: Vec<_> = (0..3_u8)
+            .map(|number| {
+                let (cuda, give) = (cuda.clone(), give.clone());
+                thread::spawn(move || {
+                    for round in 0..ROUNDS {
+                        let len = 1 + (round * 97 + usize::from(number)) % 700;
+                        let mut pinned = cuda.take_pinned(len, Wait::Forever).unwrap();
+                        pinned.as_mut().fill(number);
+                        give.send((number, pinned)).unwrap();
+                        if round % 16 == 0 {
+                            cuda.poll().unwrap();
+                            assert!(cuda.statistics().in_use <= 3);
+                        }
+                    }
+                })
+            })
+            .collect();
+        drop(give);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(gives_back.join().unwrap(), 3 * ROUNDS);
+        assert_eq!(cuda.statistics().in_use, 0);
+    });
 }
 
 const ROUNDS: usize = 300;
