@@ -46,7 +46,7 @@ fn each_call_fails<T>(
             assert_same(downloaded.tensors(), given);
         }
         settle(cuda);
-        assert_eq!(in_use(&cuda), 0, "after call {nth}");
+        assert_eq!(in_use(cuda), 0, "after call {nth}");
         assert!(cuda.fault().is_none());
         assert_same(work(prepare()).unwrap().tensors(), given);
         if !has_failed {

@@ -180,7 +180,12 @@ fn a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned() {
                 bed.cuda.poll().unwrap();
                 assert!(bed.region.pool().stats().allocated_bytes() > 0);
                 let slot = laid.put(&bed.region);
+                let len = slot.len();
+                simulated::stall(Streams::All);
                 let (_, loading) = bed.load(slot, &laid.manifest()).unwrap();
+                bed.cuda.poll().unwrap();
+                assert_eq!(bed.region.pool().stats().allocated_bytes(), 2 * len);
+                simulated::release(Streams::All);
                 drop(loading.finish(PATIENCE).unwrap());
                 bed.assert_free();
             }
