@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -266,6 +266,8 @@ fn statistics_are_exact() {
         expect(2, 3, 3, 1026, 2, 2);
         drop((two, tensor));
         expect(0, 3, 3, 1026, 2, 2);
+        drop(cuda.take_pinned(4, Wait::Never).unwrap());
+        expect(0, 3, 4, 1030, 2, 2);
     });
 }
 
@@ -466,20 +468,21 @@ fn after_a_fault_everything_says_so_and_nothing_panics() {
         if !simulated::needs_script(name) {
             return;
         }
-        let cuda = open(2, 256);
+        let cuda = open(3, 256);
         let stream = cuda.context().new_stream().unwrap();
         let held = cuda.take_pinned(1, Wait::Never).unwrap();
         let fault = CUresult::CUDA_ERROR_ILLEGAL_ADDRESS;
         simulated::break_copy(0, fault);
         let tensor = upload(&cuda, &[1; 256], &stream);
         // Who waits for the slot is told, and does not wait for ever.
-        let error = cuda.take_pinned(1, Wait::Forever).unwrap_err();
+        let error = cuda.take_pinned(512, Wait::Forever).unwrap_err();
         assert_eq!(
             error.code().map(|code| code.to_string()),
             Some(format!("{fault:?}"))
         );
         let named = cuda.fault().unwrap();
         assert_eq!(named.kind(), ErrorKind::Unusable);
+        // Also where there is a free one.
         assert_eq!(cuda.take_pinned(1, Wait::Never).unwrap_err(), named);
         assert_eq!(cuda.poll().unwrap_err(), named);
         drop((held, tensor, stream, cuda));
@@ -511,6 +514,45 @@ fn threads_that_hammer_one_ring_never_share_a_slot() {
             assert!(statistics.high_water <= 5);
         },
     );
+}
+
+#[test]
+fn slots_are_given_back_by_any_thread() {
+    simulated::test("ring::slots_are_given_back_by_any_thread", || {
+        let cuda = open(3, 256);
+        let (give, given) = mpsc::channel::<(u8, Pinned)>();
+        let gives_back = thread::spawn(move || {
+            let mut count = 0;
+            for (mark, pinned) in given {
+                assert!(pinned.as_ref().iter().all(|byte| *byte == mark), "shared");
+                count += 1;
+            }
+            count
+        });
+        let threads: Vec<_> = (0..3_u8)
+            .map(|number| {
+                let (cuda, give) = (cuda.clone(), give.clone());
+                thread::spawn(move || {
+                    for round in 0..ROUNDS {
+                        let len = 1 + (round * 97 + usize::from(number)) % 700;
+                        let mut pinned = cuda.take_pinned(len, Wait::Forever).unwrap();
+                        pinned.as_mut().fill(number);
+                        give.send((number, pinned)).unwrap();
+                        if round % 16 == 0 {
+                            cuda.poll().unwrap();
+                            assert!(cuda.statistics().in_use <= 3);
+                        }
+                    }
+                })
+            })
+            .collect();
+        drop(give);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(gives_back.join().unwrap(), 3 * ROUNDS);
+        assert_eq!(cuda.statistics().in_use, 0);
+    });
 }
 
 const ROUNDS: usize = 300;

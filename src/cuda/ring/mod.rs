@@ -202,8 +202,8 @@ impl Ring {
     /// Errors: the driver's, if it says that a copy failed.
     pub(super) fn poll(&self) -> Result<(), CudaError> {
         // Both, whatever the first one says.
-        let kept = self.keeper.poll();
-        kept.and(self.shared.look())
+        let (kept, looked) = (self.keeper.poll(), self.shared.look());
+        kept.and(looked)
     }
 }
 
