@@ -3,6 +3,8 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod availability;
+mod bare;
 mod faults;
 mod frames;
 mod given;
@@ -17,3 +19,4 @@ mod scripts;
 mod simulated;
 mod streams;
 mod upload;
+mod wrongs;
