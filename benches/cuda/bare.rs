@@ -6,44 +6,63 @@ use std::sync::Arc;
 use cudarc::driver::sys::{CUdeviceptr, CUevent, CUevent_flags, CUevent_wait_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result};
 
-/// A context with two streams, a slot and its event.
+/// A context with two streams, some slots that are used in turn, and an event.
 pub(crate) struct Bare {
     pub(crate) to_device: Arc<CudaStream>,
     pub(crate) stream: Arc<CudaStream>,
-    slot: *mut c_void,
+    slots: *mut c_void,
+    count: usize,
     len: usize,
+    /// Which slot it is now.
+    now: usize,
     event: CudaEvent,
 }
 
 impl Bare {
-    pub(crate) fn new(context: &Arc<CudaContext>, len: usize) -> Self {
+    /// `count` slots of `len` bytes.
+    pub(crate) fn new(context: &Arc<CudaContext>, count: usize, len: usize) -> Self {
         context.bind_to_thread().unwrap();
         // SAFETY: `malloc_host` has no conditions, but that a context is current.
-        let slot = unsafe { result::malloc_host(len, 0) }.unwrap();
+        let slots = unsafe { result::malloc_host(count * len, 0) }.unwrap();
         // SAFETY: so many bytes were allocated.
-        unsafe { slot.cast::<u8>().write_bytes(0, len) };
+        unsafe { slots.cast::<u8>().write_bytes(0, count * len) };
         Self {
             to_device: context.new_stream().unwrap(),
             stream: context.new_stream().unwrap(),
-            slot,
+            slots,
+            count,
             len,
+            now: 0,
             event: context.new_event(None).unwrap(),
         }
     }
 
-    /// The pinned memory.
+    /// The bytes of the slot.
     pub(crate) fn slot(&mut self) -> &mut [u8] {
-        // SAFETY: it was allocated with so many bytes, and zeroed; it is borrowed alone, and the driver copies nothing.
-        unsafe { std::slice::from_raw_parts_mut(self.slot.cast(), self.len) }
+        let start = self.start(0);
+        // SAFETY: so many bytes were allocated from there on, and zeroed; they are borrowed alone, and the driver copies
+        // nothing.
+        unsafe { std::slice::from_raw_parts_mut(start, self.len) }
     }
 
-    /// Allocates memory of the device, and puts a copy of the slot's first bytes there.
-    pub(crate) fn allocate_and_copy(&mut self, len: usize) -> CUdeviceptr {
-        let (to_device, bytes) = (self.to_device.cu_stream(), self.slot.cast::<u8>());
+    /// Goes on to the next slot.
+    pub(crate) const fn go_on(&mut self) {
+        self.now = (self.now + 1) % self.count;
+    }
+
+    fn start(&self, at: usize) -> *mut u8 {
+        // SAFETY: there are `count` slots of `len` bytes, `now` is one of them, and no caller goes past its end.
+        unsafe { self.slots.cast::<u8>().add(self.now * self.len + at) }
+    }
+
+    /// Allocates memory of the device, and puts a copy of the slot's bytes from `at` on there.
+    pub(crate) fn allocate_and_copy(&mut self, at: usize, len: usize) -> CUdeviceptr {
+        assert!(at + len <= self.len);
+        let (to_device, start) = (self.to_device.cu_stream(), self.start(at));
         // SAFETY: the stream is one of the context that is current.
         let pointer = unsafe { result::malloc_async(to_device, len) }.unwrap();
-        // SAFETY: the slot has more bytes, and is there until the end.
-        let bytes = unsafe { std::slice::from_raw_parts(bytes, len) };
+        // SAFETY: the slot has as many bytes from there on, and is there until the end.
+        let bytes = unsafe { std::slice::from_raw_parts(start, len) };
         // SAFETY: both memories are there until the copy has run, which the driver does at once.
         unsafe { result::memcpy_htod_async(pointer, bytes, to_device) }.unwrap();
         pointer
@@ -59,8 +78,9 @@ impl Bare {
         pointer
     }
 
-    /// Says when the slot is free again.
+    /// Says when the slot is free again, and goes on to the next.
     pub(crate) fn record_slot(&mut self) {
+        self.go_on();
         // SAFETY: event and stream are of the context that is current.
         unsafe { result::event::record(self.event.cu_event(), self.to_device.cu_stream()) }
             .unwrap();
@@ -110,6 +130,6 @@ impl Bare {
 impl Drop for Bare {
     fn drop(&mut self) {
         // SAFETY: it was allocated by `malloc_host`, and is freed once.
-        unsafe { result::free_host(self.slot) }.unwrap();
+        unsafe { result::free_host(self.slots) }.unwrap();
     }
 }

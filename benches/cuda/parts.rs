@@ -32,8 +32,8 @@ pub(crate) fn bytes() {
         let metadata = decoder.decode_metadata(&metadata).unwrap();
         let mut target = stream.alloc_zeros::<u8>(len).unwrap();
         let mut slots = [
-            Bare::new(cuda.context(), SLOTS * SLOT),
-            Bare::new(cuda.context(), SLOTS * SLOT),
+            Bare::new(cuda.context(), SLOTS, SLOT),
+            Bare::new(cuda.context(), SLOTS, SLOT),
         ];
         let [first, second] = &mut slots;
         let (cuda, stream) = (&cuda, &stream);
@@ -65,12 +65,10 @@ pub(crate) fn bytes() {
 
 /// Copies all bytes into the slots, one after the other and over again.
 fn copy<'a>(name: &'static str, bytes: &'a [u8], slots: &'a mut Bare) -> Contestant<'a> {
-    let mut slot = 0;
     contestant(name, move || {
         for chunk in bytes.chunks(SLOT) {
-            let start = slot * SLOT;
-            slots.slot()[start..start + chunk.len()].copy_from_slice(chunk);
-            slot = (slot + 1) % SLOTS;
+            slots.slot()[..chunk.len()].copy_from_slice(chunk);
+            slots.go_on();
         }
     })
 }
@@ -90,12 +88,12 @@ pub(crate) fn calls() {
     let view = tensor(DType::UInt8, &[64], &plain);
     let descriptor = view.descriptor();
     let pinned = cuda.allocate_pinned(64).unwrap().share();
-    let mut bare = Bare::new(cuda.context(), 64);
+    let mut bare = Bare::new(cuda.context(), SLOTS, SLOT);
     {
         let times = quartiles(&mut [
             contestant("bare", || {
-                bare.slot().copy_from_slice(&plain);
-                let pointer = bare.allocate_and_copy(64);
+                bare.slot()[..64].copy_from_slice(&plain);
+                let pointer = bare.allocate_and_copy(0, 64);
                 bare.record_slot();
                 let ready = bare.hand_over();
                 bare.free([pointer], ready);
@@ -122,7 +120,7 @@ pub(crate) fn calls() {
     }
     {
         let kept = cuda.upload(&view, &stream, Wait::Forever).unwrap();
-        let mut back = Bare::new(cuda.context(), 64);
+        let mut back = Bare::new(cuda.context(), SLOTS, SLOT);
         let times = quartiles(&mut [
             contestant("bare", || back.fetch(kept.device_pointer(), 64)),
             contestant("ours", || {
@@ -154,8 +152,8 @@ pub(crate) fn small() {
         let frames = sent.frames();
         let mut decoder = Decoder::new();
         let message = decoder.decode(&frames).unwrap();
-        let mut bare = Bare::new(cuda.context(), COUNT * len.next_multiple_of(256));
-        let mut each = Bare::new(cuda.context(), COUNT * len.next_multiple_of(256));
+        let mut bare = Bare::new(cuda.context(), SLOTS, SLOT);
+        let mut each = Bare::new(cuda.context(), SLOTS, SLOT);
         let times = quartiles(&mut [
             // Copied to where they lie in the slot, then one copy of all.
             contestant("bare", || {
@@ -165,7 +163,7 @@ pub(crate) fn small() {
                     room[..len].copy_from_slice(bytes);
                     rest = next;
                 }
-                let pointer = bare.allocate_and_copy(COUNT * len.next_multiple_of(256));
+                let pointer = bare.allocate_and_copy(0, COUNT * len.next_multiple_of(256));
                 bare.record_slot();
                 let ready = bare.hand_over();
                 bare.free([pointer], ready);
@@ -182,8 +180,8 @@ pub(crate) fn small() {
                 let mut at = 0;
                 for bytes in &sent.payloads {
                     each.slot()[at..at + len].copy_from_slice(bytes);
+                    pointers.push(each.allocate_and_copy(at, len));
                     at += len.next_multiple_of(256);
-                    pointers.push(each.allocate_and_copy(len));
                 }
                 each.record_slot();
                 let ready = each.hand_over();
@@ -202,7 +200,7 @@ pub(crate) fn small() {
                 let mut all = Vec::with_capacity(COUNT);
                 for bytes in &sent.payloads {
                     each.slot()[..len].copy_from_slice(bytes);
-                    let pointer = each.allocate_and_copy(len);
+                    let pointer = each.allocate_and_copy(0, len);
                     each.record_slot();
                     all.push((pointer, each.hand_over()));
                 }
