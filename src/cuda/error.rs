@@ -105,6 +105,10 @@ impl DeviceError for CudaError {
     fn kind(&self) -> ErrorKind {
         self.kind
     }
+
+    fn tensor(&self) -> Option<usize> {
+        self.tensor
+    }
 }
 
 impl From<Unavailable> for CudaError {

@@ -10,9 +10,28 @@ use crate::transport::{Buffer, Part};
 
 /// Tensors that came out of a device, one frame each, ready to be sent from where they lie.
 ///
+/// A [`Device`](super::Device) gives them out at the end of a [`Download`](super::Download). Each frame goes to the
+/// transport with what owns it: a slot of staging memory comes back when the transport has done with it.
+///
 /// # Examples
 ///
-/// See [`host`](super::host).
+/// ```
+/// use tensorwire::DType;
+/// use tensorwire::device::{Downloaded, TensorInfo};
+/// use tensorwire::message::Scalar;
+/// use tensorwire::tensor::Descriptor;
+/// use tensorwire::transport::Buffer;
+///
+/// let mask = TensorInfo::new(&Descriptor::new("mask", DType::Bool, &[3])?);
+/// let downloaded = Downloaded::new(vec![(mask, Buffer::from(vec![1, 0, 1]))])?;
+/// let parts = downloaded.into_parts(&[("request_id", Scalar::from("r1"))])?;
+/// assert_eq!(
+///     parts[0].as_ref(),
+///     br#"{"tensor_descriptors":[{"field_name":"mask","shape":[3],"dtype":"bool","list_index":-1}],"scalar_fields":{"request_id":"r1"}}"#
+/// );
+/// assert_eq!(parts[1].as_ref(), [1, 0, 1]);
+/// # Ok::<(), tensorwire::error::EncodeError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Downloaded {
     /// A frame is as long as its tensor, and keeps its length.
@@ -43,7 +62,7 @@ impl Downloaded {
     ///
     /// # Errors
     ///
-    /// As [`encode_to_vec`].
+    /// As [`encode_to_vec`]; tensors of two messages may have one name.
     pub fn into_parts<S>(self, scalars: &S) -> Result<Vec<Part<'static>>, EncodeError>
     where
         S: ScalarFields + ?Sized,

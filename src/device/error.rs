@@ -10,6 +10,9 @@ use crate::dtype::DType;
 pub trait DeviceError: core::error::Error + Send + Sync + 'static {
     /// Returns what kind of failure this is.
     fn kind(&self) -> ErrorKind;
+
+    /// Returns which tensor of the call it was about, by its place in wire order, if it was about one.
+    fn tensor(&self) -> Option<usize>;
 }
 
 /// What kind of failure an error of a device is.
@@ -116,6 +119,10 @@ impl fmt::Display for ErrorKind {
 impl DeviceError for ErrorKind {
     fn kind(&self) -> ErrorKind {
         *self
+    }
+
+    fn tensor(&self) -> Option<usize> {
+        None
     }
 }
 

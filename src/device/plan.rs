@@ -76,6 +76,7 @@ impl Plan {
     }
 
     /// The tensors, those of one group one after the other: the order in which neighbours can be copied together.
+    #[cfg(any(feature = "cuda", test))]
     pub(crate) fn by_group(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.places.len()).collect();
         order.sort_by_key(|&index| self.places.get(index).map(|place| place.group));

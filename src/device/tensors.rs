@@ -5,13 +5,44 @@ use alloc::vec::Vec;
 use super::DeviceTensor;
 
 /// The tensors of one message, on a device, in wire order.
+///
+/// # Examples
+///
+/// ```
+/// use tensorwire::device::{Device, DeviceTensor, host};
+/// use tensorwire::message::{Message, Storage};
+/// use tensorwire::transport::Wait;
+///
+/// let frames: [&[u8]; 4] = [
+///     br#"{"tensor_descriptors":[
+///         {"field_name":"mask","shape":[2],"dtype":"bool"},
+///         {"field_name":"embeds","shape":[1],"dtype":"uint8","list_index":0},
+///         {"field_name":"embeds","shape":[1],"dtype":"uint8","list_index":2}]}"#,
+///     &[0, 1],
+///     &[7],
+///     &[9],
+/// ];
+/// let mut storage = Storage::<4>::new();
+/// let message = Message::decode(&frames, &mut storage)?;
+/// let tensors = host::Host::new().upload_message(&message, &host::Stream, Wait::Configured)?;
+///
+/// assert_eq!(tensors.len(), 3);
+/// let mask = tensors.tensor("mask").ok_or("no mask")?;
+/// assert_eq!(mask.info().shape(), [2]);
+/// // None stood at index 1.
+/// let embeds = tensors.list("embeds").map(|(index, tensor)| (index, tensor.bytes()));
+/// assert!(embeds.eq([(0, &[7][..]), (2, &[9])]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Tensors<T> {
     tensors: Vec<T>,
 }
 
 impl<T> Tensors<T> {
-    pub(crate) const fn new(tensors: Vec<T>) -> Self {
+    /// Takes the tensors of a message, in wire order: for a device of one's own.
+    #[must_use]
+    pub const fn new(tensors: Vec<T>) -> Self {
         Self { tensors }
     }
 
@@ -46,7 +77,7 @@ impl<T> Tensors<T> {
 }
 
 impl<T: DeviceTensor> Tensors<T> {
-    /// Finds the plain tensor of this name.
+    /// Finds the plain tensor of this name; names compare unescaped.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&T> {
         let mut tensors = self.tensors.iter();
