@@ -229,7 +229,7 @@ impl Driver {
     }
 
     /// Frees device memory after what is on `stream` by now; where the device has no such order, it waits for
-    /// the stream.
+    /// the stream, and leaks the memory if it is not known, asked twice, that the stream has run.
     ///
     /// # Safety
     ///
@@ -242,14 +242,23 @@ impl Driver {
             // once: the caller says so.
             unsafe { result::free_async(pointer, stream.cu_stream()) }
         } else {
-            // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
-            let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
-            self.park(Step::FreeDevice, ran);
+            if !self.has_run(stream) && !self.has_run(stream) {
+                // The memory may be in use for ever: it is leaked.
+                return;
+            }
             // SAFETY: `free_sync` asks for memory of `malloc_sync`, once: the caller says so, and the context
             // answers `has_async_alloc` as it did then.
             unsafe { result::free_sync(pointer) }
         };
         self.park(Step::FreeDevice, freed);
+    }
+
+    /// Waits until what is on `stream` by now has run; an error is parked, and says that it is not known.
+    fn has_run(&self, stream: &CudaStream) -> bool {
+        // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
+        let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
+        self.park(Step::FreeDevice, ran);
+        ran.is_ok()
     }
 
     /// Puts a copy of `len` pinned bytes to the device on `stream`.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaStream, DeviceSlice, result};
 use tensorwire::cuda::{Cuda, Options, Source, Tensor};
 use tensorwire::device::{Device, Download, Downloaded, TensorInfo};
 use tensorwire::message::{NO_SCALARS, encode_to_vec};
@@ -102,12 +102,37 @@ pub(crate) fn sources(tensors: &[Tensor]) -> impl Iterator<Item = Source<'_>> {
     tensors.iter().map(Source::from)
 }
 
+/// Fills it as a kernel does that is given the address: cudarc does not know.
+pub(crate) fn fill_by_address(tensor: &Tensor, byte: u8, stream: &CudaStream) {
+    fill(tensor.device_pointer(), byte, tensor.bytes().len(), stream);
+}
+
+/// Fills memory of the device, in the order of `stream`.
+pub(crate) fn fill(pointer: u64, byte: u8, len: usize, stream: &CudaStream) {
+    stream.context().bind_to_thread().unwrap();
+    // SAFETY: the memory is there, and nobody else uses it meanwhile, as the tests see to.
+    unsafe { result::memset_d8_async(pointer, byte, len, stream.cu_stream()) }.unwrap();
+}
+
 /// The frames of a message of these tensors.
 pub(crate) fn encoded(given: &[Given]) -> Vec<Vec<u8>> {
     let descriptors = given.iter().map(|given| given.info.descriptor());
-    let mut frames = vec![encode_to_vec(descriptors, NO_SCALARS).unwrap()];
+    let mut frames = vec![encode_to_vec(descriptors, &NO_SCALARS).unwrap()];
     frames.extend(given.iter().map(|given| given.bytes.clone()));
     frames
+}
+
+/// Waits until the bytes of all are in place.
+pub(crate) fn wait_for(tensors: &[Tensor]) {
+    tensors
+        .iter()
+        .for_each(|tensor| tensor.wait(PATIENCE).unwrap());
+}
+
+/// How many slots are in use, once it was looked which copies are over.
+pub(crate) fn in_use(cuda: &Cuda) -> usize {
+    cuda.poll().unwrap();
+    cuda.statistics().in_use
 }
 
 /// Brings the tensors back.

@@ -5,7 +5,7 @@ use tensorwire::DType;
 use tensorwire::cuda::{Cuda, CudaError, Source};
 use tensorwire::device::{Device, DeviceError, Download, Downloaded, ErrorKind};
 
-use crate::common::{Given, PATIENCE, SLOT_BYTES, assert_same, open, upload_all, variety};
+use crate::common::{Given, PATIENCE, SLOT_BYTES, assert_same, in_use, open, upload_all, variety};
 use crate::simulated::{self, Streams};
 
 const CODE: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
@@ -15,6 +15,8 @@ fn settle(cuda: &Cuda) {
     simulated::fail_no_more();
     simulated::settle();
     let _parked = cuda.poll();
+    // That may have recorded what could not be recorded before.
+    simulated::settle();
     cuda.poll().unwrap();
 }
 
@@ -40,9 +42,11 @@ fn each_call_fails<T>(
             assert_eq!(code.to_string(), "CUDA_ERROR_INVALID_VALUE", "call {nth}");
             errors += 1;
         }
-        drop(result.map(|downloaded| assert_same(downloaded.tensors(), given)));
+        if let Ok(downloaded) = result {
+            assert_same(downloaded.tensors(), given);
+        }
         settle(cuda);
-        assert_eq!(cuda.statistics().in_use, 0, "after call {nth}");
+        assert_eq!(in_use(&cuda), 0, "after call {nth}");
         assert!(cuda.fault().is_none());
         assert_same(work(prepare()).unwrap().tensors(), given);
         if !has_failed {
@@ -151,6 +155,15 @@ fn a_copy_that_breaks_the_device_is_told_by_all_that_follows() {
         assert_eq!(error, unusable);
         let again = cuda.download(&all, &stream, PATIENCE).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Unusable);
-        drop(download);
+        // Every call of the driver fails, and nothing panics.
+        drop((download, all));
+        drop((tensors, stream, cuda));
+        let live = simulated::live();
+        assert_eq!(
+            (live.pinned, live.contexts),
+            (1, 1),
+            "the ring may be written to"
+        );
+        simulated::leaves(live);
     });
 }

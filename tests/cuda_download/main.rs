@@ -20,14 +20,15 @@ use tensorwire::transport::Wait;
 use tensorwire::{DType, Decoder, Descriptor};
 
 use common::{
-    Given, PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, open, upload_all, variety,
+    Given, PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, in_use, open, upload_all,
+    variety,
 };
 use simulated::Streams;
 
 #[test]
 fn tensors_of_all_kinds_come_back_as_they_were() {
     simulated::test("tensors_of_all_kinds_come_back_as_they_were", || {
-        let (cuda, stream) = open(4, SLOT_BYTES);
+        let (cuda, stream) = open(8, SLOT_BYTES);
         for seed in 0..5 {
             let given = variety(seed);
             let tensors = upload_all(&cuda, &stream, &given);
@@ -44,7 +45,7 @@ fn tensors_of_all_kinds_come_back_as_they_were() {
             drop(downloaded);
             assert_same(some.tensors(), &expected);
         }
-        assert_eq!(cuda.statistics().in_use, 0);
+        assert_eq!(in_use(&cuda), 0);
     });
 }
 
@@ -64,9 +65,9 @@ fn each_frame_lies_at_a_multiple_of_256_in_one_run_of_slots() {
                 assert!(end == 0 || (end..end + 256).contains(&start));
                 end = start + view.byte_len();
             }
-            assert_eq!(cuda.statistics().in_use, 3);
+            assert_eq!(in_use(&cuda), 3);
             drop(downloaded);
-            assert_eq!(cuda.statistics().in_use, 0);
+            assert_eq!(in_use(&cuda), 0);
         },
     );
 }
@@ -94,9 +95,10 @@ fn small_tensors_of_one_message_come_back_in_one_copy() {
 #[test]
 fn nothing_waits_and_sources_can_be_dropped_at_once() {
     simulated::test("nothing_waits_and_sources_can_be_dropped_at_once", || {
-        let (cuda, stream) = open(4, SLOT_BYTES);
+        let (cuda, stream) = open(8, SLOT_BYTES);
         let given = variety(1);
         let tensors = upload_all(&cuda, &stream, &given);
+        common::wait_for(&tensors);
         if simulated::scripted() {
             simulated::stall(Streams::All);
         }
@@ -135,6 +137,8 @@ fn more_than_the_ring_has_is_too_large_and_more_than_is_free_is_ring_full() {
         // 8000 rounded up to a multiple of 256, and 8000 more: 16,192; one more byte does not fit.
         let small = Given::new("y", DType::UInt8, &[193], 3).upload(&cuda, &stream);
         let three = [&tensor, &tensor, &small];
+        tensor.wait(PATIENCE).unwrap();
+        small.wait(PATIENCE).unwrap();
         let error = cuda.download(&three, &stream, PATIENCE).unwrap_err();
         let (needed, room) = (8192 + 8192 + 193, 4 * 4096);
         assert_eq!(error.kind(), ErrorKind::TooLarge { needed, room });
@@ -142,7 +146,7 @@ fn more_than_the_ring_has_is_too_large_and_more_than_is_free_is_ring_full() {
             error.to_string(),
             "staging: 16577 bytes in staging at once where it has 16384"
         );
-        assert_eq!(cuda.statistics().in_use, 0);
+        assert_eq!(in_use(&cuda), 0);
 
         let both = downloaded(&cuda, &stream, &[&tensor, &tensor]);
         let full = cuda.download(&[&small], &stream, Wait::Never).unwrap_err();
@@ -189,6 +193,7 @@ fn a_download_dropped_early_gives_its_slots_back_when_its_copies_are_over() {
         let (cuda, stream) = open(2, SLOT_BYTES);
         let given = Given::new("x", DType::UInt8, &[2 * SLOT_BYTES], 3);
         let tensor = given.upload(&cuda, &stream);
+        tensor.wait(PATIENCE).unwrap();
         for _ in 0..10 {
             if simulated::scripted() {
                 simulated::stall(Streams::All);
@@ -227,7 +232,7 @@ fn slots_of_a_leaked_download_are_never_used_again() {
                     .all(|view| !leaked.contains(&view.bytes().as_ptr()))
             );
         }
-        assert_eq!(cuda.statistics().in_use, 2);
+        assert_eq!(in_use(&cuda), 2);
         let error = cuda.take_pinned(8192, Wait::Never).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::RingFull { .. }));
         drop((
@@ -245,7 +250,8 @@ fn a_download_outlives_its_device() {
         let tensors = upload_all(&cuda, &stream, &given);
         let all: Vec<_> = tensors.iter().collect();
         let first = cuda.download(&all, &stream, PATIENCE).unwrap();
-        drop((all, tensors, stream, cuda));
+        drop(all);
+        drop((tensors, stream, cuda));
         let downloaded = first.finish(PATIENCE).unwrap();
         assert_same(downloaded.tensors(), &given);
     });
@@ -261,7 +267,7 @@ fn a_stream_can_be_made_to_wait_until_the_sources_are_read() {
         let tensor = given.upload(&cuda, &stream);
         let download = cuda.download(&[&tensor], &stream, PATIENCE).unwrap();
         download.wait_on(&other).unwrap();
-        sources::fill_by_address(&tensor, 7, &other);
+        common::fill_by_address(&tensor, 7, &other);
         assert_same(
             download.finish(PATIENCE).unwrap().tensors(),
             &[given.clone()],

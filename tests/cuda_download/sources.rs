@@ -2,26 +2,15 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, result};
+use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice};
 use half::{bf16, f16};
-use tensorwire::cuda::{Source, Tensor};
+use tensorwire::cuda::Source;
 use tensorwire::device::{DeviceError, Download, ErrorKind, TensorInfo};
 use tensorwire::tensor::Element;
 use tensorwire::{DType, Descriptor};
 
-use crate::common::{Given, PATIENCE, SLOT_BYTES, assert_same, open};
+use crate::common::{Given, PATIENCE, SLOT_BYTES, assert_same, fill, fill_by_address, open};
 use crate::simulated::{self, Streams};
-
-/// As a kernel does that is given the address.
-pub(crate) fn fill_by_address(tensor: &Tensor, byte: u8, stream: &CudaStream) {
-    fill(tensor.device_pointer(), byte, tensor.bytes().len(), stream);
-}
-
-fn fill(pointer: u64, byte: u8, len: usize, stream: &CudaStream) {
-    stream.context().bind_to_thread().unwrap();
-    // SAFETY: the memory is there, and nobody else uses it meanwhile, as the tests see to.
-    unsafe { result::memset_d8_async(pointer, byte, len, stream.cu_stream()) }.unwrap();
-}
 
 fn info(name: &str, dtype: DType, shape: &[usize]) -> TensorInfo {
     TensorInfo::new(&Descriptor::new(name, dtype, shape).unwrap())

@@ -10,7 +10,7 @@ use tensorwire::transport::{Frames, RecvFrames, SendFrames, Wait};
 use tensorwire::{Decoder, Scalar};
 
 use crate::common::{
-    PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, open, upload_all, variety,
+    PATIENCE, SLOT_BYTES, assert_same, downloaded, encoded, in_use, open, upload_all, variety,
 };
 use crate::simulated;
 
@@ -72,14 +72,17 @@ fn over_inproc_the_frame_received_is_the_slot_copied_to() {
                     assert!(sent.1 < DEFAULT_COPY_BELOW || sent == received);
                 }
                 // The receiver reads the slots that the device wrote to.
-                assert_eq!(cuda.statistics().in_use, 3);
+                assert_eq!(in_use(&cuda), 3);
                 let mut decoder = Decoder::new();
                 let decoded = decoder.decode(message.frames()).unwrap();
                 assert_same(decoded.tensors(), &given);
                 assert_scalars(&decoded);
                 let again = cuda.upload_message(&decoded, &stream, PATIENCE).unwrap();
+                again
+                    .iter()
+                    .for_each(|tensor| tensor.wait(PATIENCE).unwrap());
                 drop(message);
-                assert_eq!(cuda.statistics().in_use, 0, "let go by the receiver");
+                assert_eq!(in_use(&cuda), 0, "let go by the receiver");
                 let all: Vec<_> = again.iter().collect();
                 assert_same(self::downloaded(&cuda, &stream, &all).tensors(), &given);
             }
@@ -117,7 +120,7 @@ fn over_tcp_the_slots_are_free_when_libzmq_has_sent_them() {
                 assert_scalars(&decoded);
             }
             let end = Instant::now() + Duration::from_secs(60);
-            while cuda.statistics().in_use > 0 {
+            while in_use(&cuda) > 0 {
                 assert!(Instant::now() < end, "{:?}", cuda.statistics());
                 thread::yield_now();
             }
@@ -135,7 +138,7 @@ fn a_message_of_device_tensors_is_the_one_of_the_same_host_tensors() {
         let all: Vec<_> = tensors.iter().collect();
         let downloaded = downloaded(&cuda, &stream, &all);
         let no_scalars = tensorwire::message::NO_SCALARS;
-        let parts = downloaded.into_parts(no_scalars).unwrap();
+        let parts = downloaded.into_parts(&no_scalars).unwrap();
         let parts: Vec<_> = parts.iter().map(|part| part.as_ref().to_vec()).collect();
         assert!(parts == encoded(&given));
     });
@@ -155,8 +158,8 @@ fn a_send_that_fails_gives_the_slots_back() {
         let before = addresses(&parts);
         push.send_parts(&mut parts, Wait::Never).unwrap_err();
         assert_eq!(addresses(&parts), before);
-        assert_eq!(cuda.statistics().in_use, 3);
+        assert_eq!(in_use(&cuda), 3);
         drop(parts);
-        assert_eq!(cuda.statistics().in_use, 0);
+        assert_eq!(in_use(&cuda), 0);
     });
 }

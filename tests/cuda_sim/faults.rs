@@ -12,7 +12,7 @@ use tensorwire::message::Decoder;
 use tensorwire::transport::Wait;
 
 use crate::given::{Given, SLOT_BYTES, frames, open, read_at};
-use crate::simulated;
+use crate::simulated::{self, Live, Streams};
 
 /// What the operations work on.
 struct Bed {
@@ -219,15 +219,17 @@ fn every_call_fails_once() {
                         true
                     }
                 };
-                // What came in spite of it is all there; it goes while the call may fail yet, as in a drop.
+                let mut parked = bed.cuda.context().check_err();
+                // What came in spite of it is all there; else it goes while a call may fail yet, as in a drop.
                 if let Ok(arrived) = result {
                     if simulated::failed() > failed {
                         bed.verify(operation, &arrived);
                     }
                     drop(arrived);
                 }
-                let parked = bed.settle();
                 simulated::fail_no_more();
+                let later = bed.settle();
+                parked = parked.and(later);
                 if simulated::failed() > failed {
                     failures += 1;
                     assert!(told || parked.is_err(), "nobody tells of {what}");
@@ -352,10 +354,13 @@ fn a_copy_that_breaks_the_device_is_told_by_whoever_looks_next() {
         bed.verify("upload", &[]);
         good.wait(Wait::Forever).unwrap();
         simulated::break_copy(0, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        simulated::stall(Streams::All);
         let tensor = bed
             .cuda
             .upload(&bed.given[0].view(), &bed.stream, Wait::Forever);
         let tensor = tensor.unwrap();
+        assert_eq!(tensor.is_ready(), Ok(false));
+        simulated::release(Streams::All);
         let error = tensor.wait(Wait::Forever).unwrap_err();
         assert_eq!(
             (error.kind(), error.step()),
@@ -382,5 +387,12 @@ fn a_copy_that_breaks_the_device_is_told_by_whoever_looks_next() {
         // Nothing of this panics, though every call of the driver fails.
         drop((good, tensor));
         drop(bed);
+        // Nobody says that the copy has done with the ring: its memory, which keeps the context, is not freed.
+        let (pinned, contexts) = (1, 1);
+        simulated::leaves(Live {
+            pinned,
+            contexts,
+            ..Live::default()
+        });
     });
 }

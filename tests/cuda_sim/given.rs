@@ -1,5 +1,7 @@
 //! Tensors to bring to a device, and what is there afterwards.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, result};

@@ -4,6 +4,8 @@
 #![cfg(feature = "cuda")]
 
 mod doubt;
+mod availability;
+mod bare;
 mod faults;
 mod frames;
 mod given;
@@ -12,8 +14,10 @@ mod into;
 mod landing;
 mod pinned;
 mod ring;
+mod rounds;
 mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod streams;
 mod upload;
+mod wrongs;

@@ -4,7 +4,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaEvent};
 
-use super::simulated::{self, Live};
+use crate::simulated::{self, Live};
 
 /// Which of so many new events the driver refused.
 fn refused(events: usize) -> Vec<usize> {

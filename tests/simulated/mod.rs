@@ -30,7 +30,7 @@ use cudarc::driver::sys::CUresult;
 use libloading::Library;
 
 /// Says to a child that it is one.
-const CHILD: &str = "TENSORWIRE_SIMCUDA";
+pub(crate) const CHILD: &str = "TENSORWIRE_SIMCUDA";
 /// `device`: the tests run on a real driver.
 const DRIVER: &str = "TENSORWIRE_CUDA";
 /// How long a child may take, in seconds; 0 for as long as it likes.
@@ -242,10 +242,14 @@ pub(crate) fn device_bytes() -> usize {
 
 /// What the driver has noted so far, a line each.
 pub(crate) fn violations() -> Vec<String> {
-    type Function = unsafe extern "C" fn(*mut u8, usize) -> usize;
     let mut text = vec![0; 1 << 20];
     // SAFETY: it writes no more than it is told there is room for.
-    let len = unsafe { function::<Function>("simcuda_violations")(text.as_mut_ptr(), text.len()) };
+    let len = unsafe {
+        function::<unsafe extern "C" fn(*mut u8, usize) -> usize>("simcuda_violations")(
+            text.as_mut_ptr(),
+            text.len(),
+        )
+    };
     text.truncate(len);
     let text = String::from_utf8(text).unwrap();
     text.lines().map(str::to_owned).collect()
@@ -269,9 +273,10 @@ pub(crate) fn settle() -> Vec<String> {
 /// How many calls of this name were made, `cuEventQuery` say; `*` for any.
 pub(crate) fn calls(name: &str) -> u64 {
     let name = CString::new(name).unwrap();
-    type Function = unsafe extern "C" fn(*const c_char) -> u64;
     // SAFETY: it reads a text that ends with a zero.
-    unsafe { function::<Function>("simcuda_calls")(name.as_ptr()) }
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_char) -> u64>("simcuda_calls")(name.as_ptr())
+    }
 }
 
 /// How many calls were made to fail so far.
@@ -294,9 +299,13 @@ pub(crate) fn pending() -> usize {
 
 /// Whether the bytes lie in pinned or registered memory.
 pub(crate) fn is_pinned(bytes: &[u8]) -> bool {
-    type Function = unsafe extern "C" fn(*const c_void, usize) -> bool;
     // SAFETY: it reads nothing there.
-    unsafe { function::<Function>("simcuda_is_pinned")(bytes.as_ptr().cast(), bytes.len()) }
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_void, usize) -> bool>("simcuda_is_pinned")(
+            bytes.as_ptr().cast(),
+            bytes.len(),
+        )
+    }
 }
 
 // ---- scripts ----
@@ -305,16 +314,25 @@ pub(crate) fn is_pinned(bytes: &[u8]) -> bool {
 /// it was to release counts as released.
 pub(crate) fn fail(name: &str, after: u64, code: CUresult) {
     let name = CString::new(name).unwrap();
-    type Function = unsafe extern "C" fn(*const c_char, u64, u32);
     // SAFETY: it reads a text that ends with a zero.
-    unsafe { function::<Function>("simcuda_fail")(name.as_ptr(), after, code as u32) };
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_char, u64, u32)>("simcuda_fail")(
+            name.as_ptr(),
+            after,
+            code as u32,
+        )
+    };
 }
 
 /// Of a million calls so many fail with `code`, by chance.
 pub(crate) fn fail_by_chance(of_a_million: u64, code: CUresult) {
-    type Function = unsafe extern "C" fn(u64, u32);
     // SAFETY: it has no conditions.
-    unsafe { function::<Function>("simcuda_fail_by_chance")(of_a_million, code as u32) };
+    unsafe {
+        function::<unsafe extern "C" fn(u64, u32)>("simcuda_fail_by_chance")(
+            of_a_million,
+            code as u32,
+        )
+    };
 }
 
 /// No further call fails, and no copy breaks. A context that is broken stays so.
@@ -325,9 +343,8 @@ pub(crate) fn fail_no_more() {
 /// After `after` more copies have run, the next breaks its context with `code`: it does nothing, nothing
 /// runs after it, and every call fails with that code, those that free as well.
 pub(crate) fn break_copy(after: u64, code: CUresult) {
-    type Function = unsafe extern "C" fn(u64, u32);
     // SAFETY: it has no conditions.
-    unsafe { function::<Function>("simcuda_break_copy")(after, code as u32) };
+    unsafe { function::<unsafe extern "C" fn(u64, u32)>("simcuda_break_copy")(after, code as u32) };
 }
 
 /// What comes by chance, failures and delays, comes from this number on.
@@ -339,9 +356,10 @@ pub(crate) fn seed(seed: u64) {
 /// Calls of this name wait in the driver, after `after` that do not, until [`let_go`].
 pub(crate) fn hold(name: &str, after: u64) {
     let name = CString::new(name).unwrap();
-    type Function = unsafe extern "C" fn(*const c_char, u64);
     // SAFETY: it reads a text that ends with a zero.
-    unsafe { function::<Function>("simcuda_hold")(name.as_ptr(), after) };
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_char, u64)>("simcuda_hold")(name.as_ptr(), after)
+    };
 }
 
 /// Waits until so many calls wait because of [`hold`].
@@ -368,12 +386,13 @@ pub(crate) enum Streams<'a> {
 
 impl Streams<'_> {
     fn handle(self) -> *mut c_void {
-        type Function = unsafe extern "C" fn(*mut *mut c_void, usize) -> usize;
         match self {
             Self::All => std::ptr::null_mut(),
             Self::Made(number) => {
                 let mut handles = [std::ptr::null_mut(); 64];
-                let list = function::<Function>("simcuda_streams");
+                let list = function::<unsafe extern "C" fn(*mut *mut c_void, usize) -> usize>(
+                    "simcuda_streams",
+                );
                 // SAFETY: it writes no more handles than it is told there is room for.
                 let count = unsafe { list(handles.as_mut_ptr(), handles.len()) };
                 assert!(number < count, "stream {number} of {count}");
@@ -396,9 +415,13 @@ pub(crate) fn stall(streams: Streams<'_>) {
 
 /// The stalled streams run so many operations more, each.
 pub(crate) fn step(streams: Streams<'_>, operations: u64) {
-    type Function = unsafe extern "C" fn(*mut c_void, u64);
     // SAFETY: it only compares the handle.
-    unsafe { function::<Function>("simcuda_step")(streams.handle(), operations) };
+    unsafe {
+        function::<unsafe extern "C" fn(*mut c_void, u64)>("simcuda_step")(
+            streams.handle(),
+            operations,
+        )
+    };
 }
 
 /// The streams run again as they like.

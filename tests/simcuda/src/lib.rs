@@ -22,6 +22,7 @@
 //! | `SIMCUDA_MEMORY` | bytes of each device | 4 GiB |
 //! | `SIMCUDA_MODE` | `noop`: nothing is copied nor checked, all is over at once | |
 //! | `SIMCUDA_POOLS` | whether there is stream-ordered allocation | 1 |
+//! | `SIMCUDA_SEED` | what comes by chance, when operations run above all | 0 |
 //! | `SIMCUDA_TRACE` | set: violations are printed as they come | |
 //!
 //! Where it is stricter than a driver: every call but those about driver, devices and the current
@@ -32,10 +33,12 @@
 
 mod clock;
 mod control;
+mod copies;
+mod device;
 mod driver;
 mod memory;
 mod objects;
+mod pinned;
 mod script;
 mod state;
 mod stream;
-mod transfers;
