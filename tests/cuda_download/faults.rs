@@ -2,7 +2,7 @@
 
 use cudarc::driver::sys::CUresult;
 use tensorwire::DType;
-use tensorwire::cuda::{Cuda, CudaError, Source};
+use tensorwire::cuda::{Cuda, CudaError, Source, Step};
 use tensorwire::device::{Device, DeviceError, Download, Downloaded, ErrorKind};
 
 use crate::common::{Given, PATIENCE, SLOT_BYTES, assert_same, in_use, open, upload_all, variety};
@@ -46,7 +46,7 @@ fn each_call_fails<T>(
             assert_same(downloaded.tensors(), given);
         }
         settle(cuda);
-        assert_eq!(in_use(&cuda), 0, "after call {nth}");
+        assert_eq!(in_use(cuda), 0, "after call {nth}");
         assert!(cuda.fault().is_none());
         assert_same(work(prepare()).unwrap().tensors(), given);
         if !has_failed {
@@ -123,6 +123,42 @@ fn the_error_says_which_tensor() {
             let text = format!("tensor {tensor}: copying to the host: CUDA_ERROR_INVALID_VALUE");
             assert_eq!(error.to_string(), text);
             settle(&cuda);
+        }
+    });
+}
+
+#[test]
+fn what_cudarc_keeps_to_itself_is_told_at_its_step() {
+    let name = "faults::what_cudarc_keeps_to_itself_is_told_at_its_step";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let (cuda, stream) = open(4, 4096);
+        let given = Given::new("x", DType::UInt8, &[1000], 1);
+        let slice = stream.alloc_zeros::<u8>(1000).unwrap();
+        let tensor = given.upload(&cuda, &stream);
+        // Of each, the first is the adapter's own: to follow the producer.
+        for (call, step) in [
+            ("cuStreamWaitEvent", Step::WaitEvent),
+            ("cuEventRecord", Step::RecordEvent),
+        ] {
+            let sources = || {
+                [
+                    Source::from(&tensor),
+                    Source::new(given.info.clone(), &slice).unwrap(),
+                ]
+            };
+            for source in sources() {
+                settle(&cuda);
+                simulated::fail(call, 1, CODE);
+                let failing = cuda.download_sources([source], &stream, PATIENCE);
+                let error = failing.unwrap_err();
+                assert_eq!((error.step(), error.tensor()), (step, Some(0)), "{call}");
+            }
+            settle(&cuda);
+            let download = cuda.download_sources(sources(), &stream, PATIENCE);
+            download.unwrap().finish(PATIENCE).unwrap();
         }
     });
 }

@@ -158,7 +158,7 @@ fn a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned() {
             return;
         }
         let laid = Laid::planned(variety(1));
-        for _ in 0..20 {
+        for round in 0..20 {
             let bed = Bed::new();
             // That of the load, and that of the second try.
             simulated::fail("cuEventRecord", 0, CODE);
@@ -172,6 +172,23 @@ fn a_slot_in_doubt_is_waited_for_before_its_memory_is_unpinned() {
                 "recording an event: CUDA_ERROR_INVALID_VALUE"
             );
             assert!(bed.region.pool().stats().allocated_bytes() > 0);
+            if round % 2 == 0 {
+                // What is recorded later on the same stream says that it is over; on the other it does not.
+                let storing = bed.pinned.store([], &bed.stream).unwrap();
+                drop(storing.finish(PATIENCE).unwrap());
+                simulated::settle();
+                bed.cuda.poll().unwrap();
+                assert!(bed.region.pool().stats().allocated_bytes() > 0);
+                let slot = laid.put(&bed.region);
+                let len = slot.len();
+                simulated::stall(Streams::All);
+                let (_, loading) = bed.load(slot, &laid.manifest()).unwrap();
+                bed.cuda.poll().unwrap();
+                assert_eq!(bed.region.pool().stats().allocated_bytes(), 2 * len);
+                simulated::release(Streams::All);
+                drop(loading.finish(PATIENCE).unwrap());
+                bed.assert_free();
+            }
             drop(bed);
             assert_eq!(simulated::live().registered, 0);
         }

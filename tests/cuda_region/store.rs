@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use cudarc::driver::DevicePtr;
 use tensorwire::cuda::{RegionError, Source};
-use tensorwire::device::{DeviceError, ErrorKind};
+use tensorwire::device::{Device, DeviceError, ErrorKind};
 use tensorwire::error::EncodeError;
 use tensorwire::plane::{self, Stored};
 use tensorwire::transfer::pool::PoolError;
 use tensorwire::transport::Wait;
-use tensorwire::{DType, TensorView};
+use tensorwire::{DType, Decoder, TensorView};
 
-use crate::Bed;
-use crate::common::{Given, PATIENCE, fill, sources, upload_all, variety, wait_for};
+use crate::common::{Given, PATIENCE, encoded, fill, sources, upload_all, variety, wait_for};
 use crate::simulated::{self, Streams};
+use crate::{Bed, Laid};
 
 /// Asserts that what was stored is what the host stores of the same.
 pub(crate) fn assert_as_by_host(bed: &Bed, stored: &Stored, given: &[Given]) {
@@ -49,6 +49,40 @@ fn what_is_stored_is_what_the_host_stores_byte_for_byte() {
                 drop(tensors);
                 let stored = storing.finish(PATIENCE).unwrap();
                 assert_as_by_host(&bed, &stored, &given);
+            }
+        },
+    );
+}
+
+#[test]
+fn what_lies_between_tensors_on_the_device_is_not_stored() {
+    simulated::test(
+        "store::what_lies_between_tensors_on_the_device_is_not_stored",
+        || {
+            let bed = Bed::new();
+            // Each is to be 512 bytes behind the one before, there as here; the last two are neighbours without a gap.
+            let mut given: Vec<_> = (0..40)
+                .map(|index| Given::member("list", index, DType::UInt8, &[300], 1))
+                .collect();
+            given.push(Given::new("whole", DType::UInt8, &[512], 2));
+            given.push(Given::new("last", DType::UInt8, &[300], 3));
+            let laid = Laid::planned(given);
+            let loaded = bed.load(laid.put(&bed.region), &laid.manifest()).unwrap();
+            let frames = encoded(&laid.given);
+            let mut decoder = Decoder::new();
+            let message = decoder.decode(&frames).unwrap();
+            let uploaded = bed
+                .cuda
+                .upload_message(&message, &bed.stream, PATIENCE)
+                .unwrap();
+            for tensors in [&loaded.0, &uploaded] {
+                let sources: Vec<_> = tensors.iter().map(Source::from).collect();
+                let storing = bed.pinned.store(sources, &bed.stream).unwrap();
+                assert_as_by_host(&bed, &storing.finish(PATIENCE).unwrap(), &laid.given);
+            }
+            if simulated::scripted() {
+                let copies = simulated::calls("cuMemcpyDtoHAsync_v2");
+                assert_eq!(copies, 2 * 41, "two in one");
             }
         },
     );

@@ -11,7 +11,7 @@ use tensorwire::device::{
 use tensorwire::message::Decoder;
 use tensorwire::transport::Wait;
 
-use crate::given::{Given, SLOT_BYTES, frames, open, read_at};
+use crate::given::{Given, SLOT_BYTES, frames, open, open_with, options, read_at};
 use crate::simulated::{self, Live, Streams};
 
 /// What the operations work on.
@@ -394,5 +394,47 @@ fn a_copy_that_breaks_the_device_is_told_by_whoever_looks_next() {
             contexts,
             ..Live::default()
         });
+    });
+}
+
+#[test]
+fn a_slot_with_a_copy_that_was_put_on_the_stream_is_not_used_again_before() {
+    let name = "faults::a_slot_with_a_copy_that_was_put_on_the_stream_is_not_used_again_before";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let (cuda, stream) = open_with(options().with_ring(1, SLOT_BYTES));
+        // Two copies out of one slot, of which the second is refused.
+        let given = [Given::of_len("small", 5), Given::of_len("large", 1100)];
+        let frames = frames(&given);
+        let mut decoder = Decoder::new();
+        let message = decoder.decode(&frames).unwrap();
+        simulated::stall(Streams::All);
+        simulated::fail(
+            "cuMemcpyHtoDAsync_v2",
+            1,
+            CUresult::CUDA_ERROR_NOT_PERMITTED,
+        );
+        let error = cuda
+            .upload_message(&message, &stream, Wait::Never)
+            .unwrap_err();
+        assert_eq!(
+            (error.step(), error.tensor()),
+            (Step::CopyToDevice, Some(1))
+        );
+        assert_eq!(cuda.statistics().in_use, 1);
+        let error = cuda
+            .upload_message(&message, &stream, Wait::Never)
+            .unwrap_err();
+        let (needed, free) = (1, 0);
+        assert_eq!(error.kind(), ErrorKind::RingFull { needed, free });
+        simulated::release(Streams::All);
+        let tensors = cuda
+            .upload_message(&message, &stream, Wait::Forever)
+            .unwrap();
+        for (given, tensor) in given.iter().zip(tensors.iter()) {
+            given.assert_is(tensor);
+        }
     });
 }
