@@ -42,7 +42,7 @@ pub(crate) fn enter(name: &'static str) -> Result<MutexGuard<'static, State>, Co
 }
 
 /// The same for a call that needs the driver.
-fn enter_driver(name: &'static str) -> Result<MutexGuard<'static, State>, Code> {
+pub(crate) fn enter_driver(name: &'static str) -> Result<MutexGuard<'static, State>, Code> {
     let state = enter(name)?;
     if !state.initialized {
         return Err(NOT_INITIALIZED);
@@ -85,7 +85,7 @@ pub(crate) unsafe fn give<T>(target: *mut T, value: T) -> Result<(), Code> {
     Ok(())
 }
 
-fn device_of(device: c_int) -> Result<usize, Code> {
+pub(crate) fn device_of(device: c_int) -> Result<usize, Code> {
     let number = usize::try_from(device).map_err(|_| INVALID_DEVICE)?;
     (number < sim().settings.devices)
         .then_some(number)

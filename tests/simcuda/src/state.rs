@@ -161,5 +161,5 @@ thread_local! {
     /// This thread could not set its context since a script said so.
     pub(crate) static BIND_FAILED: Cell<bool> = const { Cell::new(false) };
     /// This thread may copy from and to memory that is not pinned.
-    pub(crate) static PAGEABLE: Cell<bool> = const { Cell::new(false) };
+    pub(crate) static PAGEABLE: Cell<bool> = Cell::new(env::var_os("SIMCUDA_PAGEABLE").is_some());
 }
