@@ -79,6 +79,16 @@ fn tensors_hop_from_device_to_device_between_threads() {
     );
 }
 
+#[test]
+fn tensors_hop_where_allocating_and_freeing_wait_for_the_device() {
+    let name = "hop::tensors_hop_where_allocating_and_freeing_wait_for_the_device";
+    simulated::test_with(name, &[("SIMCUDA_POOLS", "0")], || {
+        let hub = Hub::new();
+        let (mut sender, mut receiver) = (hub.join("a").unwrap(), hub.join("b").unwrap());
+        hop(&mut sender, &mut receiver);
+    });
+}
+
 #[cfg(all(feature = "shared-memory", unix))]
 #[test]
 fn tensors_hop_from_device_to_device_through_shared_memory() {

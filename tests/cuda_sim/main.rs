@@ -3,6 +3,7 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod doubt;
 mod availability;
 mod bare;
 mod faults;

@@ -1,14 +1,12 @@
-//! The ring of pinned slots: who gets which, when they come back, and what happens when the driver does not say.
+//! The ring of pinned slots: who gets which, who waits, and when they come back.
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::CudaStream;
-use cudarc::driver::sys::CUresult;
-use tensorwire::cuda::{Cuda, CudaError, Options, Pinned, Statistics, Step, Tensor};
+use tensorwire::cuda::{Cuda, CudaError, Options, Pinned, Statistics, Tensor};
 use tensorwire::device::{Device, DeviceError, ErrorKind};
 use tensorwire::transport::Wait;
 use tensorwire::{DType, Descriptor, TensorView};
@@ -16,28 +14,32 @@ use tensorwire::{DType, Descriptor, TensorView};
 use super::simulated::{self, Live, Streams};
 
 /// The adapter's own stream to the device.
-const TO_DEVICE: Streams<'_> = Streams::Made(0);
+pub(super) const TO_DEVICE: Streams<'_> = Streams::Made(0);
 
-fn open(slots: usize, slot_bytes: usize) -> Cuda {
+pub(super) fn open(slots: usize, slot_bytes: usize) -> Cuda {
     Cuda::open(0, Options::new().with_ring(slots, slot_bytes)).unwrap()
 }
 
-fn kind<T>(result: Result<T, CudaError>) -> ErrorKind {
+pub(super) fn kind<T>(result: Result<T, CudaError>) -> ErrorKind {
     result.map(drop).unwrap_err().kind()
 }
 
-fn upload(cuda: &Cuda, bytes: &[u8], stream: &Arc<CudaStream>) -> Result<Tensor, CudaError> {
+pub(super) fn upload(
+    cuda: &Cuda,
+    bytes: &[u8],
+    stream: &Arc<CudaStream>,
+) -> Result<Tensor, CudaError> {
     let shape = [bytes.len()];
     let view = TensorView::from_slice("t", &shape, bytes).unwrap();
     cuda.upload(&view, stream, Wait::Never)
 }
 
-fn address(pinned: &Pinned) -> usize {
+pub(super) fn address(pinned: &Pinned) -> usize {
     pinned.as_ref().as_ptr().addr()
 }
 
 /// Polls until so many slots are in use. No copy is held up that it waits for, so it ends.
-fn until_in_use(cuda: &Cuda, slots: usize) {
+pub(super) fn until_in_use(cuda: &Cuda, slots: usize) {
     while cuda.statistics().in_use != slots {
         cuda.poll().unwrap();
         thread::yield_now();
@@ -295,201 +297,6 @@ fn a_forgotten_handle_keeps_its_slots_for_ever() {
                 ..Live::default()
             });
         }
-    });
-}
-
-#[test]
-fn the_last_handle_waits_for_what_is_in_flight() {
-    let name = "ring::the_last_handle_waits_for_what_is_in_flight";
-    simulated::test(name, || {
-        if !simulated::needs_script(name) {
-            return;
-        }
-        let cuda = open(2, 1 << 20);
-        let stream = cuda.context().new_stream().unwrap();
-        simulated::stall(TO_DEVICE);
-        let tensor = upload(&cuda, &[9; 1 << 20], &stream).unwrap();
-        simulated::hold("cuEventSynchronize", 0);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let tells = is_over.clone();
-        let drops = thread::spawn(move || {
-            drop(cuda);
-            tells.store(true, Ordering::SeqCst);
-        });
-        simulated::await_held(1);
-        assert!(!is_over.load(Ordering::SeqCst));
-        assert_eq!(simulated::live().pinned, 1);
-        simulated::let_go();
-        assert_eq!(simulated::live().pinned, 1);
-        simulated::release(Streams::All);
-        drops.join().unwrap();
-        assert_eq!(simulated::live().pinned, 0);
-        drop(tensor);
-    });
-}
-
-#[test]
-fn slots_that_the_driver_will_not_tell_of_are_kept() {
-    let name = "ring::slots_that_the_driver_will_not_tell_of_are_kept";
-    simulated::test(name, || {
-        if !simulated::needs_script(name) {
-            return;
-        }
-        let cuda = open(2, 256);
-        let stream = cuda.context().new_stream().unwrap();
-        simulated::stall(TO_DEVICE);
-        let refusal = CUresult::CUDA_ERROR_NOT_PERMITTED;
-        simulated::fail("cuEventRecord", 0, refusal);
-        let error = upload(&cuda, &[1; 256], &stream).unwrap_err();
-        assert_eq!(
-            (error.kind(), error.step()),
-            (ErrorKind::Backend, Step::RecordEvent)
-        );
-        let lost = |in_use, lost| {
-            let statistics = cuda.statistics();
-            assert_eq!((statistics.in_use, statistics.lost), (in_use, lost));
-        };
-        lost(1, 1);
-        // It is tried again, and fails again.
-        simulated::fail("cuEventRecord", 0, refusal);
-        assert_eq!(cuda.poll().unwrap_err().step(), Step::RecordEvent);
-        lost(1, 1);
-        // Who needs no more than there is does not hear of it.
-        let rest = cuda.take_pinned(256, Wait::Never).unwrap();
-        lost(2, 1);
-        // Now it works: the event fires behind the copy, which is held up.
-        cuda.poll().unwrap();
-        lost(2, 0);
-        let full = ErrorKind::RingFull { needed: 1, free: 0 };
-        assert_eq!(kind(cuda.take_pinned(1, Wait::Never)), full);
-        simulated::release(TO_DEVICE);
-        until_in_use(&cuda, 1);
-        assert_ne!(
-            address(&cuda.take_pinned(1, Wait::Never).unwrap()),
-            address(&rest)
-        );
-    });
-}
-
-#[test]
-fn a_query_that_fails_is_told_and_asked_again() {
-    let name = "ring::a_query_that_fails_is_told_and_asked_again";
-    simulated::test(name, || {
-        if !simulated::needs_script(name) {
-            return;
-        }
-        let cuda = open(1, 256);
-        let stream = cuda.context().new_stream().unwrap();
-        let tensor = upload(&cuda, &[1; 256], &stream).unwrap();
-        for wait in [
-            Wait::Never,
-            Wait::Forever,
-            Wait::UpTo(Duration::from_secs(9)),
-        ] {
-            simulated::fail("cuEventQuery", 0, CUresult::CUDA_ERROR_INVALID_HANDLE);
-            let error = cuda.take_pinned(1, wait).unwrap_err();
-            assert_eq!(
-                (error.kind(), error.step()),
-                (ErrorKind::Backend, Step::QueryEvent)
-            );
-            assert_eq!(cuda.statistics().in_use, 1);
-        }
-        assert_eq!(cuda.fault(), None);
-        drop(cuda.take_pinned(1, Wait::Forever).unwrap());
-        drop(tensor);
-    });
-}
-
-/// (the call that fails in the drop, whether an event could be recorded)
-const UNKNOWN: &[(&str, bool)] = &[("cuEventSynchronize", true), ("cuStreamSynchronize", false)];
-
-#[test]
-fn memory_is_leaked_where_the_driver_does_not_say_that_copies_are_over() {
-    let name = "ring::memory_is_leaked_where_the_driver_does_not_say_that_copies_are_over";
-    simulated::test(name, || {
-        if !simulated::needs_script(name) {
-            return;
-        }
-        let mut left = Live::default();
-        for &(call, is_recorded) in UNKNOWN {
-            let cuda = open(2, 256);
-            let stream = cuda.context().new_stream().unwrap();
-            let code = CUresult::CUDA_ERROR_NOT_PERMITTED;
-            if !is_recorded {
-                simulated::fail("cuEventRecord", 0, code);
-            }
-            let tensor = upload(&cuda, &[1; 256], &stream);
-            assert_eq!(tensor.is_ok(), is_recorded);
-            let before = simulated::failed();
-            simulated::fail(call, 0, code);
-            drop((cuda, tensor, stream));
-            assert_eq!(simulated::failed(), before + 1, "{call} was called");
-            left.pinned += 1;
-            left.contexts += 1;
-            assert_eq!(simulated::live(), left, "{call}");
-        }
-        simulated::leaves(left);
-    });
-}
-
-#[test]
-fn a_parked_error_does_not_keep_the_last_handle_from_waiting() {
-    let name = "ring::a_parked_error_does_not_keep_the_last_handle_from_waiting";
-    simulated::test(name, || {
-        if !simulated::needs_script(name) {
-            return;
-        }
-        for is_recorded in [true, false] {
-            let cuda = open(2, 256);
-            let context = cuda.context().clone();
-            let stream = context.new_stream().unwrap();
-            let code = CUresult::CUDA_ERROR_NOT_PERMITTED;
-            if !is_recorded {
-                simulated::fail("cuEventRecord", 0, code);
-            }
-            let tensor = upload(&cuda, &[1; 256], &stream);
-            // As cudarc does where something fails in a drop of its own.
-            let parked = cudarc::driver::DriverError(CUresult::CUDA_ERROR_INVALID_HANDLE);
-            context.record_err::<()>(Err(parked));
-            // On a thread where the context is not current either.
-            thread::spawn(move || drop((cuda, tensor, stream)))
-                .join()
-                .unwrap();
-            assert_eq!(simulated::live().pinned, 0, "freed, as all is over");
-            assert_eq!(context.check_err(), Err(parked), "and it is still told");
-        }
-    });
-}
-
-#[test]
-fn after_a_fault_everything_says_so_and_nothing_panics() {
-    let name = "ring::after_a_fault_everything_says_so_and_nothing_panics";
-    simulated::test(name, || {
-        if !simulated::needs_script(name) {
-            return;
-        }
-        let cuda = open(3, 256);
-        let stream = cuda.context().new_stream().unwrap();
-        let held = cuda.take_pinned(1, Wait::Never).unwrap();
-        let fault = CUresult::CUDA_ERROR_ILLEGAL_ADDRESS;
-        simulated::break_copy(0, fault);
-        let tensor = upload(&cuda, &[1; 256], &stream);
-        // Who waits for the slot is told, and does not wait for ever.
-        let error = cuda.take_pinned(512, Wait::Forever).unwrap_err();
-        assert_eq!(
-            error.code().map(|code| code.to_string()),
-            Some(format!("{fault:?}"))
-        );
-        let named = cuda.fault().unwrap();
-        assert_eq!(named.kind(), ErrorKind::Unusable);
-        // Also where there is a free one.
-        assert_eq!(cuda.take_pinned(1, Wait::Never).unwrap_err(), named);
-        assert_eq!(cuda.poll().unwrap_err(), named);
-        drop((held, tensor, stream, cuda));
-        // The slot of the copy that broke is nobody's any more.
-        let live = simulated::live();
-        assert_eq!(live.pinned, 1);
-        simulated::leaves(live);
     });
 }
 
