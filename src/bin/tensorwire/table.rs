@@ -25,36 +25,41 @@ pub(crate) fn tensors(
     table.render()
 }
 
-/// (head of a column, whether it holds numbers, width that it may shrink to; `None` is not at all)
-type Head = (&'static str, bool, Option<usize>);
-
-/// In the order shown. The last that may shrink does so first.
-const HEADS: &[Head] = &[
-    ("name", false, Some(8)),
-    ("index", true, None),
-    ("dtype", false, None),
-    ("shape", false, Some(6)),
-    ("bytes", true, None),
-    ("align", true, None),
-    ("min", true, None),
-    ("max", true, None),
-    ("mean", true, None),
-    ("NaN", true, None),
-    ("first values", false, Some(5)),
+/// (head of a column, whether it holds numbers), in the order shown.
+const HEADS: &[(&str, bool)] = &[
+    ("name", false),
+    ("index", true),
+    ("dtype", false),
+    ("shape", false),
+    ("bytes", true),
+    ("align", true),
+    ("min", true),
+    ("max", true),
+    ("mean", true),
+    ("NaN", true),
+    ("first values", false),
 ];
 
-/// What is cut off first where there is no room even so.
-const DROP: &[&str] = &[
-    "first values",
-    "align",
-    "index",
-    "bytes",
-    "mean",
-    "NaN",
-    "min",
-    "max",
-    "dtype",
-    "shape",
+/// What gives way where there is no room for all, in this order: a column, and the width that it
+/// may shrink to; at 0 it is left out.
+const GIVE_WAY: &[(&str, usize)] = &[
+    ("first values", 8),
+    ("first values", 0),
+    ("shape", 20),
+    ("name", 20),
+    ("align", 0),
+    ("shape", 14),
+    ("name", 14),
+    ("bytes", 0),
+    ("shape", 8),
+    ("name", 8),
+    ("mean", 0),
+    ("index", 0),
+    ("NaN", 0),
+    ("min", 0),
+    ("max", 0),
+    ("dtype", 0),
+    ("shape", 0),
 ];
 
 fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
@@ -100,7 +105,7 @@ fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
 
 fn shape(view: &TensorView<'_>) -> String {
     let dims: Vec<_> = view.dims().map(|dim| dim.to_string()).collect();
-    format!("[{}]", dims.join(", "))
+    format!("[{}]", dims.join(","))
 }
 
 /// How the bytes lie, up to a cache line; in colour where elements cannot be seen in place.
@@ -147,13 +152,13 @@ impl Cell {
 }
 
 struct Table {
-    heads: &'static [Head],
+    heads: &'static [(&'static str, bool)],
     rows: Vec<Vec<Cell>>,
     width: Option<usize>,
 }
 
 impl Table {
-    const fn new(heads: &'static [Head], width: Option<usize>) -> Self {
+    const fn new(heads: &'static [(&'static str, bool)], width: Option<usize>) -> Self {
         Self {
             heads,
             rows: Vec::new(),
@@ -167,7 +172,7 @@ impl Table {
 
     /// How wide each column is; 0 for one that is left out.
     fn widths(&self) -> Vec<usize> {
-        let column = |(index, head): (usize, &Head)| {
+        let column = |(index, head): (usize, &(&str, bool))| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let widest = cells.map(|cell| cell.text.width()).max().unwrap_or(0);
             // A column without anything in it is not shown.
@@ -181,19 +186,17 @@ impl Table {
         let Some(limit) = self.width else {
             return widths;
         };
-        for (index, (_, _, least)) in self.heads.iter().enumerate().rev() {
+        for (column, least) in GIVE_WAY {
             let over = total(&widths).saturating_sub(limit);
-            if let (Some(least), Some(width)) = (least, widths.get_mut(index)) {
-                *width = width.saturating_sub(over).max((*least).min(*width));
-            }
-        }
-        for dropped in DROP {
-            if total(&widths) <= limit {
+            if over == 0 {
                 break;
             }
-            let index = self.heads.iter().position(|(head, ..)| head == dropped);
+            let index = self.heads.iter().position(|(head, _)| head == column);
             if let Some(width) = index.and_then(|index| widths.get_mut(index)) {
-                *width = 0;
+                *width = match least {
+                    0 => 0,
+                    least => width.saturating_sub(over).max((*least).min(*width)),
+                };
             }
         }
         if let Some(name) = widths.first_mut() {
@@ -206,7 +209,7 @@ impl Table {
     fn render(&self) -> String {
         let widths = self.widths();
         let mut text = String::new();
-        let heads = self.heads.iter().map(|(head, ..)| (*head, Some(BOLD)));
+        let heads = self.heads.iter().map(|(head, _)| (*head, Some(BOLD)));
         self.line(&mut text, &widths, heads);
         for row in &self.rows {
             let cells = row.iter().map(|cell| (cell.text.as_str(), cell.color));
@@ -223,7 +226,7 @@ impl Table {
     ) {
         let mut line = String::new();
         let mut pad = 0;
-        for ((cell, color), (&width, &(_, right, _))) in cells.zip(widths.iter().zip(self.heads)) {
+        for ((cell, color), (&width, &(_, right))) in cells.zip(widths.iter().zip(self.heads)) {
             if width == 0 {
                 continue;
             }
@@ -327,6 +330,42 @@ mod tests {
             lines[1].ends_with("0.5 NaN") && lines[2].ends_with("true false true"),
             "{table}"
         );
+    }
+
+    /// (width, what is in the head, what is in the first row)
+    const WIDTHS: &[(usize, &str, &str)] = &[
+        (
+            140,
+            "name index dtype shape bytes align min max mean NaN first values",
+            "[1,16,21,30,52]",
+        ),
+        (
+            90,
+            "name index dtype shape bytes align min max mean NaN",
+            "[1,16,21,30,52]",
+        ),
+        (
+            80,
+            "name index dtype shape bytes min max mean NaN",
+            "[1,16,21,30,52]",
+        ),
+        (60, "name index dtype shape min max mean NaN", "[1,16,2…"),
+        (40, "name dtype shape min max", "prompt_… "),
+    ];
+
+    #[test]
+    fn what_matters_least_gives_way_first() {
+        let zeros = vec![0.5_f64; 16 * 21 * 30 * 52];
+        let shape = [1, 16, 21, 30, 52];
+        let view = TensorView::from_slice("prompt_embeds", &shape, &zeros).unwrap();
+        let views = [view.with_list_index(10)];
+        for &(width, heads, row) in WIDTHS {
+            let table = plain(&tensors(&views, true, Some(width)));
+            let mut lines = table.lines();
+            let found: Vec<_> = lines.next().unwrap().split_whitespace().collect();
+            assert_eq!(found.join(" "), heads, "{width}\n{table}");
+            assert!(lines.next().unwrap().contains(row), "{width}\n{table}");
+        }
     }
 
     #[test]
