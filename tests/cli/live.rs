@@ -256,3 +256,34 @@ fn a_relay_takes_the_replies_of_python_back() {
     let (code, _, notes) = relay.end();
     assert_eq!(code, Some(130), "{notes:?}");
 }
+
+#[test]
+fn a_relay_between_a_pair_goes_both_ways() {
+    let Some(python) = python() else { return };
+    let ours = messages();
+    let mut theirs = messages();
+    theirs.reverse();
+    let (right, to) = peer(&python, &["pair", "bind", "tcp://127.0.0.1:*"], &theirs);
+    let relay = Process::start(&[
+        "relay",
+        "--pattern",
+        "pair",
+        "--from",
+        "tcp://127.0.0.1:*",
+        "--to",
+        &to,
+        "--count",
+        &(ours.len() * 2).to_string(),
+        "--timeout",
+        "60",
+    ]);
+    let (left, _) = peer(&python, &["pair", "connect", &relay.bound()], &ours);
+    let (code, lines, stderr) = left.end();
+    assert_eq!(code, Some(0), "{stderr:?}");
+    assert!(came(&lines) == theirs);
+    let (code, lines, stderr) = right.end();
+    assert_eq!(code, Some(0), "{stderr:?}");
+    assert!(came(&lines) == ours);
+    let (code, _, notes) = relay.end();
+    assert_eq!(code, Some(0), "{notes:?}");
+}

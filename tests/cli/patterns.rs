@@ -284,65 +284,59 @@ fn a_receiver_that_gets_too_few_says_how_many() {
 fn a_relay_passes_messages_on_between_transports() {
     for &from in TRANSPORTS {
         for &to in TRANSPORTS {
-            let folder = folder();
-            let bundle = write_bundle(folder.path(), "m.bundle", &message(9));
-            let (first, last) = (folder.ipc("first"), folder.ipc("last"));
-            let tee = folder.path().join("tee");
-            let receiver = Process::start(&[
-                "recv",
-                "--transport",
-                to,
-                "--bind",
-                &last,
-                "--count",
-                "3",
-                "--timeout",
-                "60",
-                "--json",
-            ]);
-            receiver.bound();
-            let relay = Process::start(&[
-                "relay",
-                "--from",
-                &first,
-                "--from-transport",
-                from,
-                "--to",
-                &last,
-                "--to-transport",
-                to,
-                "--tee",
-                tee.to_str().unwrap(),
-                "--count",
-                "3",
-                "--timeout",
-                "60",
-            ]);
-            relay.bound();
-            let sent = Process::start(&[
-                "send",
-                "--transport",
-                from,
-                "--connect",
-                &first,
-                "--count",
-                "3",
-                bundle.to_str().unwrap(),
-            ])
-            .end();
-            assert_eq!(sent.0, Some(0), "{sent:?}");
-            let (code, _, notes) = relay.end();
-            assert_eq!(code, Some(0), "{from} {to}: {notes:?}");
-            let (code, lines, notes) = receiver.end();
-            assert_eq!(
-                (code, numbers(&lines)),
-                (Some(0), vec![9, 9, 9]),
-                "{from} {to}: {notes:?}"
-            );
-            assert_eq!(fs::read_dir(&tee).unwrap().count(), 3);
-            assert!(read_bundle(&tee.join("message000002.bundle")) == message(9));
+            for (sends, receives) in [("push", "pull"), ("req", "rep")] {
+                relayed(from, to, sends, receives);
+            }
         }
     }
+}
+
+fn relayed(from: &str, to: &str, sends: &str, receives: &str) {
+    let case = format!("{sends} over {from}, {receives} over {to}");
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(9));
+    let (first, last) = (folder.ipc("first"), folder.ipc("last"));
+    let tee = folder.path().join("tee");
+    let start = |arguments: &str, rest: &[&str]| {
+        let arguments = arguments.split(' ').chain(rest.iter().copied());
+        Process::start(&arguments.collect::<Vec<_>>())
+    };
+    let limits = ["--count", "3", "--timeout", "60"];
+    let receiver = start(
+        &format!("recv --json --transport {to} --bind {last} --pattern {receives}"),
+        &limits,
+    );
+    receiver.bound();
+    let relay = start(
+        &format!(
+            "relay --pattern {receives} --from {first} --from-transport {from} --to {last} \
+             --to-transport {to} --tee {}",
+            tee.display()
+        ),
+        &limits,
+    );
+    relay.bound();
+    let sender = start(
+        &format!("send --json --transport {from} --connect {first} --pattern {sends} --count 3"),
+        &[bundle.to_str().unwrap()],
+    );
+    let (code, replies, notes) = sender.end();
+    assert_eq!(code, Some(0), "{case}: {notes:?}");
+    let (code, _, notes) = relay.end();
+    assert_eq!(code, Some(0), "{case}: {notes:?}");
+    let (code, lines, notes) = receiver.end();
+    assert_eq!(
+        (code, numbers(&lines)),
+        (Some(0), vec![9; 3]),
+        "{case}: {notes:?}"
+    );
+    let answered = if sends == "req" { 3 } else { 0 };
+    assert_eq!(replies.len(), answered, "{case}");
+    assert_eq!(fs::read_dir(&tee).unwrap().count(), 3 + answered, "{case}");
+    assert!(
+        read_bundle(&tee.join("message000000.bundle")) == message(9),
+        "{case}"
+    );
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
         to: endpoint::sender(to, arguments.pattern.onward())?,
         recorder,
         rate: Rate::new("relayed"),
+        replies: 0,
     };
     for (link, place) in [(&relay.from, from), (&relay.to, to)] {
         if place.bind {
@@ -45,10 +46,11 @@ pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
     } else {
         CLOSING
     };
+    let counted = relay.counted();
     relay.from.close(linger)?;
     relay.to.close(linger)?;
     passed?;
-    watch.end(relay.rate.messages())
+    watch.end(counted)
 }
 
 /// How long what was passed on may still leave, at the end and after Ctrl-C.
@@ -60,6 +62,8 @@ struct Relay {
     to: Box<dyn Link>,
     recorder: Option<Recorder>,
     rate: Rate,
+    /// Messages that are not counted: who asks for ten requests does not ask for five.
+    replies: u64,
 }
 
 /// Which way a message goes.
@@ -71,7 +75,7 @@ enum Way {
 
 impl Relay {
     fn pass(&mut self, pattern: RecvPattern, watch: &mut Watch) -> Result<(), Failure> {
-        while watch.goes_on(self.rate.messages()) {
+        while watch.goes_on(self.counted()) {
             // With pair both ends are looked at in turn, each for as long as nothing comes there.
             let wait = match pattern {
                 RecvPattern::Pair => TURN,
@@ -81,7 +85,7 @@ impl Relay {
             if came && pattern == RecvPattern::Rep {
                 self.reply(REPLY)?;
             }
-            if pattern == RecvPattern::Pair && watch.goes_on(self.rate.messages()) {
+            if pattern == RecvPattern::Pair && watch.goes_on(self.counted()) {
                 came |= self.one(Way::Back, TURN)?;
             }
             if came {
@@ -92,11 +96,17 @@ impl Relay {
         Ok(())
     }
 
+    /// How many messages count for `--count`.
+    const fn counted(&self) -> u64 {
+        self.rate.messages().saturating_sub(self.replies)
+    }
+
     /// Waits for the reply to a request, and takes it back.
     fn reply(&mut self, timeout: Duration) -> Result<(), Failure> {
         let started = Instant::now();
         while !signal::interrupted() && started.elapsed() < timeout {
             if self.one(Way::Back, signal::GLANCE)? {
+                self.replies += 1;
                 return Ok(());
             }
         }
@@ -114,6 +124,7 @@ impl Relay {
             to,
             recorder,
             rate,
+            ..
         } = self;
         let (from, to, what) = match way {
             Way::Back => (to, from, "back"),

@@ -189,8 +189,18 @@ impl<T: SendFrames + Close> Link for Out<T> {
 struct Both<T: RecvFrames> {
     socket: T,
     message: T::Message,
-    /// As above: who answers has met whoever asked.
-    needs_peer: bool,
+    peers: Peers,
+}
+
+/// How a socket that does both deals with those at the other end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Peers {
+    /// It waits for somebody before it sends.
+    Awaited,
+    /// It answers who asked, and does not close before they have gone, unless they take long:
+    /// NNG now and then loses a reply whose connection ends right behind it.
+    #[cfg(feature = "nng")]
+    LeaveFirst,
 }
 
 impl<T: RecvFrames + SendFrames + Close> Link for Both<T> {
@@ -199,7 +209,7 @@ impl<T: RecvFrames + SendFrames + Close> Link for Both<T> {
     }
 
     fn send(&mut self, frames: &[&[u8]], wait: Duration) -> Result<Sent, Failure> {
-        if self.needs_peer && !meets_peer(&self.socket, wait) {
+        if self.peers == Peers::Awaited && !meets_peer(&self.socket, wait) {
             return Ok(Sent::NoRoom);
         }
         sent(self.socket.send_frames(frames, Wait::UpTo(wait)))
@@ -210,9 +220,17 @@ impl<T: RecvFrames + SendFrames + Close> Link for Both<T> {
     }
 
     fn close(self: Box<Self>, linger: Duration) -> Result<(), Failure> {
+        #[cfg(feature = "nng")]
+        if self.peers == Peers::LeaveFirst {
+            wait_until(linger.min(LEAVING), || !self.socket.has_peer());
+        }
         self.socket.close(linger)
     }
 }
+
+/// How long peers that were answered may take to leave.
+#[cfg(feature = "nng")]
+const LEAVING: Duration = Duration::from_secs(1);
 
 fn input<T: RecvFrames + Close + 'static>(socket: T) -> Box<dyn Link> {
     let message = T::Message::default();
@@ -223,22 +241,24 @@ fn output<T: SendFrames + Close + 'static>(socket: T, needs_peer: bool) -> Box<d
     Box::new(Out { socket, needs_peer })
 }
 
-fn both<T: RecvFrames + SendFrames + Close + 'static>(
-    socket: T,
-    needs_peer: bool,
-) -> Box<dyn Link> {
+fn both<T: RecvFrames + SendFrames + Close + 'static>(socket: T, peers: Peers) -> Box<dyn Link> {
     let message = T::Message::default();
     Box::new(Both {
         socket,
         message,
-        needs_peer,
+        peers,
     })
 }
 
 /// Waits until somebody is there; `false` if nobody comes in time.
 fn meets_peer(socket: &impl Close, wait: Duration) -> bool {
+    wait_until(wait, || socket.has_peer())
+}
+
+/// Waits until something is so; `false` if it is not in time.
+fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool {
     let started = Instant::now();
-    while !socket.has_peer() {
+    while !is_so() {
         let left = wait.saturating_sub(started.elapsed());
         if left.is_zero() {
             return false;

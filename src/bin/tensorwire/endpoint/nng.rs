@@ -5,16 +5,16 @@ use std::time::Duration;
 use tensorwire::transport::Observed as _;
 use tensorwire::transport::nng::{Builder, Context, Error, Kind, Socket};
 
-use super::{Close, Link, Place, both, input, not_there, output};
+use super::{Close, Link, Peers, Place, both, input, not_there, output};
 use crate::args::{RecvPattern, SendPattern};
 use crate::exit::Failure;
 
 pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        RecvPattern::Pair => both(open(context.pair0(), place)?, true),
+        RecvPattern::Pair => both(open(context.pair0(), place)?, Peers::Awaited),
         RecvPattern::Pull => input(open(context.pull(), place)?),
-        RecvPattern::Rep => both(open(context.reply(), place)?, false),
+        RecvPattern::Rep => both(open(context.reply(), place)?, Peers::LeaveFirst),
         RecvPattern::Sub => input(open(context.subscribe().topic(b""), place)?),
     })
 }
@@ -22,10 +22,10 @@ pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn
 pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        SendPattern::Pair => both(open(context.pair0(), place)?, true),
+        SendPattern::Pair => both(open(context.pair0(), place)?, Peers::Awaited),
         SendPattern::Pub => output(open(context.publish(), place)?, false),
         SendPattern::Push => output(open(context.push(), place)?, true),
-        SendPattern::Req => both(open(context.request(), place)?, true),
+        SendPattern::Req => both(open(context.request(), place)?, Peers::Awaited),
     })
 }
 

@@ -8,8 +8,8 @@ use tensorwire::transport::zmq::{
 use tensorwire::transport::{Frames as _, Observed as _, RecvFrames as _, SendFrames as _, Wait};
 
 use super::{
-    Close, Link, Place, Received, Sent, Take, both, input, meets_peer, not_received, not_there,
-    output, receive_from, sent,
+    Close, Link, Peers, Place, Received, Sent, Take, both, input, meets_peer, not_received,
+    not_there, output, receive_from, sent,
 };
 use crate::args::{RecvPattern, SendPattern};
 use crate::exit::Failure;
@@ -17,7 +17,10 @@ use crate::exit::Failure;
 pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        RecvPattern::Pair => both(open(context.pair().count_connections(true), place)?, true),
+        RecvPattern::Pair => both(
+            open(context.pair().count_connections(true), place)?,
+            Peers::Awaited,
+        ),
         RecvPattern::Pull => input(open(context.pull(), place)?),
         RecvPattern::Rep => Box::new(Rep {
             socket: open(context.router(), place)?,
@@ -32,7 +35,10 @@ pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn L
     let context = Context::new();
     // Not `immediate`, with which libzmq drops what came and was not fetched when a peer goes.
     Ok(match pattern {
-        SendPattern::Pair => both(open(context.pair().count_connections(true), place)?, true),
+        SendPattern::Pair => both(
+            open(context.pair().count_connections(true), place)?,
+            Peers::Awaited,
+        ),
         SendPattern::Pub => output(open(context.publish(), place)?, false),
         SendPattern::Push => output(open(context.push().count_connections(true), place)?, true),
         SendPattern::Req => Box::new(Req {
