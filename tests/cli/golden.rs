@@ -27,7 +27,7 @@ fn every_message_is_inspected_as_the_tensors_that_python_sent() {
     let folder = folder();
     let messages = lines("tensors.jsonl");
     assert_eq!(messages.len(), 269);
-    for line in &messages {
+    for (number, line) in messages.iter().enumerate() {
         let name = line["name"].as_str().unwrap();
         let frames = frames(line);
         let files = write_frames(folder.path(), &frames);
@@ -48,7 +48,10 @@ fn every_message_is_inspected_as_the_tensors_that_python_sent() {
             assert_eq!(tensor.as_object().unwrap().len(), 6, "{name}");
         }
 
-        // The same as a bundle, from stdin.
+        // The same as a bundle, from stdin; of some, as each takes a process.
+        if number % 10 != 0 {
+            continue;
+        }
         let bundle = tensorwire::bundle::encode_to_vec(&frames).unwrap();
         let again = run_on(&bundle, &["inspect", "--json", "-"]);
         assert_eq!(printed(&again), shown, "{name}");
@@ -130,9 +133,9 @@ fn every_control_message_is_shown_as_it_came() {
 #[test]
 fn every_message_has_a_table_without_colours_or_control_characters() {
     let folder = folder();
-    for line in lines("tensors.jsonl") {
+    for (number, line) in lines("tensors.jsonl").iter().enumerate() {
         let name = line["name"].as_str().unwrap();
-        let frames = frames(&line);
+        let frames = frames(line);
         let bundle = write_bundle(folder.path(), "message.bundle", &frames);
         let shown = run(["inspect", "--stats", "--bundle", bundle.to_str().unwrap()]);
         let shown = printed(&shown);
@@ -148,6 +151,9 @@ fn every_message_has_a_table_without_colours_or_control_characters() {
             .map(|tensor| tensor["dtype"].as_str().unwrap());
         for (row, dtype) in rows.zip(dtypes) {
             assert!(row.contains(dtype), "{name}: {row}");
+        }
+        if number % 10 != 0 {
+            continue;
         }
         let again = run([
             "inspect",
@@ -165,4 +171,17 @@ fn every_message_has_a_table_without_colours_or_control_characters() {
             );
         }
     }
+}
+
+#[test]
+fn an_error_reply_stands_out() {
+    let metadata = br#"{"tensor_descriptors":[],"scalar_fields":{"request_id":"r1","_disagg_error":"RuntimeError: \u001b[1mout of memory"}}"#;
+    let bundle = tensorwire::bundle::encode_to_vec(&[metadata]).unwrap();
+    let shown = run_on(&bundle, &["inspect", "-"]);
+    let shown = printed(&shown);
+    let says = "error reply: RuntimeError: \\u{1b}[1mout of memory\n";
+    assert!(
+        shown.starts_with(&format!("0 tensors, 0 B\n{says}")),
+        "{shown}"
+    );
 }

@@ -7,7 +7,7 @@ use tensorwire::{Decoder, TensorView};
 
 use crate::args::Show;
 use crate::exit::{Failure, Fault};
-use crate::output::{BOLD, CYAN, DIM, Output, RESET};
+use crate::output::{BOLD, CYAN, DIM, Output, RED, RESET};
 use crate::{json, pretty, safe_text, table};
 
 /// What kind of message the frames are, and what it says.
@@ -69,6 +69,14 @@ pub(crate) fn show(seen: &Seen<'_>, show: Show, output: &mut Output) -> Result<(
                 if tensors.len() == 1 { "" } else { "s" },
                 table::bytes(bytes),
             );
+            // What a role of the pipeline answers when it failed.
+            if let Some(error) = scalars
+                .get("_disagg_error")
+                .and_then(|value| value.as_str().ok())
+            {
+                let error = safe_text::of_str(error);
+                text.push_str(&format!("{RED}error reply{RESET}: {error}\n"));
+            }
             text.push_str(&table::tensors(tensors, show.stats, output.width()));
             if scalars.is_empty() {
                 text.push_str(&format!("{DIM}no scalars{RESET}\n"));

@@ -124,15 +124,17 @@ impl Report {
         text
     }
 
-    /// A bar for each span of times, each span a quarter longer than the last, from the fastest
-    /// to the last but one in a hundred; what took longer has one bar.
+    /// A bar for each span of times, from the fastest to that of all but one in a hundred, each
+    /// span longer than the last by the same share; what took longer has one bar.
     fn histogram(&self, width: usize) -> String {
         let mut text = String::new();
         let last = self.percentile(0.99);
         let mut from = self.percentile(0.0);
+        let ratio = last.as_secs_f64() / from.as_secs_f64().max(1e-9);
+        let step = ratio.powf(1.0 / BARS).clamp(1.02, 1.5);
         let mut spans = Vec::new();
         while spans.len() < MOST_BARS && from <= last {
-            let to = from.mul_f64(1.25).max(from + Duration::from_nanos(100));
+            let to = from.mul_f64(step).max(from + Duration::from_nanos(100));
             spans.push((from, to));
             from = to;
         }
@@ -171,6 +173,8 @@ impl Report {
     }
 }
 
+/// So many bars are aimed at, and no more than the other made.
+const BARS: f64 = 12.0;
 const MOST_BARS: usize = 16;
 
 /// Blocks of so many eighths, the first of them never used.
