@@ -110,7 +110,7 @@ impl fmt::Display for Fault {
 }
 
 /// The name of an enum's variant, without its fields.
-fn variant(kind: &impl fmt::Debug) -> String {
+pub(crate) fn variant(kind: &impl fmt::Debug) -> String {
     let text = format!("{kind:?}");
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
     text.get(..end.unwrap_or(text.len()))

@@ -31,6 +31,14 @@ impl Loaded {
         }
     }
 
+    /// Takes a message whose frames lie in these buffers, each in the one and the range given.
+    pub(crate) const fn from_places(
+        buffers: Vec<Vec<u8>>,
+        places: Vec<(usize, Range<usize>)>,
+    ) -> Self {
+        Self { buffers, places }
+    }
+
     /// Takes a bundle apart, which is moved to where its frames are aligned.
     ///
     /// # Errors

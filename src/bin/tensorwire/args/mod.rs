@@ -199,8 +199,12 @@ Examples:
 
 /// Turn a bundle, a .safetensors or an .npz file into another of these
 ///
-/// Names and dtypes are kept. What the other format cannot hold is refused, not lost.
+/// Names, lists, dtypes and scalars are kept, so that converting back gives the same message.
+/// What the other format cannot hold is refused, not lost: the error names the tensor. Large
+/// tensors are copied piece by piece, and OUT is there when all of it is written, or not at all;
+/// a file that was there is replaced.
 #[derive(Args, Debug)]
+#[command(after_help = CONVERT_EXAMPLES, after_long_help = CONVERT_EXAMPLES)]
 pub(crate) struct ConvertArguments {
     /// The file to read: .bundle, .safetensors, .npy or .npz
     #[arg(value_name = "IN")]
@@ -208,6 +212,35 @@ pub(crate) struct ConvertArguments {
     /// The file to write: .bundle, .safetensors or .npz
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
+    /// What IN is, whatever its name ends in
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) from: Option<Format>,
+    /// What OUT is to be, whatever its name ends in
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Option<Format>,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  tensorwire convert request.bundle request.safetensors
+  tensorwire convert latents.npy latents.bundle
+  tensorwire convert --to npz weights.safetensors weights.zip
+
+An .npz file keeps scalars as JSON text in a member named tensorwire.scalar_fields; member 2 of
+a list named skip is skip.2 in both kinds of file. numpy has no bfloat16 and no 8-bit floats, and
+safetensors no complex128: they are refused.";
+
+/// What a file of tensors is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    /// One message in one buffer
+    Bundle,
+    /// One array of numpy's; to read only
+    Npy,
+    /// An archive of numpy's arrays
+    Npz,
+    /// Tensors and texts, as Hugging Face has them
+    Safetensors,
 }
 
 /// Pass messages on unchanged, and record what goes by
