@@ -3,6 +3,7 @@
 mod bench;
 #[path = "../common/mod.rs"]
 mod common;
+mod convert;
 mod golden;
 mod hostile;
 mod live;

@@ -11,13 +11,13 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::support::{Process, command, drain, folder, text, write_bundle};
 
 /// The tool on a terminal of so many columns.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     master: File,
 }
 
 impl Terminal {
-    fn start(columns: u16, mut command: Command, stderr_too: bool) -> Self {
+    pub(crate) fn start(columns: u16, mut command: Command, stderr_too: bool) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -48,7 +48,7 @@ impl Terminal {
     }
 
     /// What was on it when the tool had ended, and the exit code.
-    fn end(mut self) -> (String, Option<i32>) {
+    pub(crate) fn end(mut self) -> (String, Option<i32>) {
         let bytes = drain(&self.master);
         let status = self.child.wait().unwrap();
         (String::from_utf8(bytes).unwrap(), status.code())
