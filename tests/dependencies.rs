@@ -52,6 +52,12 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "interop",
+        &[
+            "convert", "dtype", "error", "json", "limits", "message", "tensor",
+        ],
+    ),
+    (
         "cuda",
         &[
             "convert",

@@ -19,6 +19,7 @@
 //! | [`pool`] | operations on a pool | offsets, errors and statistics against a plain model |
 //! | `roles` | what happens in a cluster | no slot lost, lent twice or written while read; every request ends once, with its own result |
 //! | [`roundtrip`] | a [`case`] | encode after decode, twice; bytes against [`naive`] |
+//! | `safetensors` | a header and how many bytes follow it | bounds; written and read again |
 //! | [`scalars`] | an arbitrary [`tree`] | written, read back, against serde_json |
 //! | `serde` | a text | own types against [`naive`] and serde_json, written and read again; simd-json values |
 //! | [`transfer_message`] | caps and a payload | verdict and bytes against a model; every field against serde_json |
@@ -40,6 +41,8 @@ pub mod pool;
 #[cfg(feature = "std")]
 pub mod roles;
 pub mod roundtrip;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
 pub mod scalars;
 #[cfg(feature = "serde")]
 pub mod serde;
@@ -60,6 +63,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "std")]
     ("roles", roles::run),
     ("roundtrip", roundtrip::run),
+    #[cfg(feature = "safetensors")]
+    ("safetensors", safetensors::run),
     ("scalars", scalars::run),
     #[cfg(feature = "serde")]
     ("serde", serde::run),

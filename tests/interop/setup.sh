@@ -3,12 +3,13 @@
 #
 #   bash tests/interop/setup.sh
 #
-# On success these lines are all there is on stdout, the last two only where the module could be had:
+# On success these lines are all there is on stdout, the last three only where the module could be had:
 #
 #   TENSORWIRE_PYTHON=<an interpreter that imports torch, zmq and numpy>
 #   TENSORWIRE_CODEC=<codec.py of the sglang release in requirements.txt; protocol.py and the head node's files lie beside it>
 #   TENSORWIRE_PYNNG=<a folder for its PYTHONPATH, with the module pynng>
 #   TENSORWIRE_MSGSPEC=<a folder for its PYTHONPATH, with the module msgspec, which the head node imports>
+#   TENSORWIRE_SAFETENSORS=<a folder for its PYTHONPATH, with the module safetensors>
 #
 # On failure: one line on stderr that says what to install, and a non-zero exit status.
 #
@@ -28,6 +29,7 @@ codec_dir=$work/${requirement/==/-}
 # Modules for one test each: a folder of their own leaves Python's own alone.
 pynng=pynng==0.9.0
 msgspec=msgspec==0.23.0
+safetensors=safetensors==0.8.0
 
 mkdir -p "$work"
 : >"$log"
@@ -161,4 +163,9 @@ if folder=$(fetch_module msgspec "$msgspec"); then
     echo "TENSORWIRE_MSGSPEC=$folder"
 else
     echo "tests/interop/setup.sh: no $msgspec, so no head node for the test interop_head_node (log: $log)" >&2
+fi
+if folder=$(fetch_module safetensors "$safetensors"); then
+    echo "TENSORWIRE_SAFETENSORS=$folder"
+else
+    echo "tests/interop/setup.sh: no $safetensors, so no second reader of .safetensors for the test cli (log: $log)" >&2
 fi

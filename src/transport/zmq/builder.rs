@@ -113,6 +113,9 @@ impl<K: Kind> Builder<K> {
     ///
     /// Unless set they also queue for those that are still being made, so that a
     /// send may come before its peer.
+    ///
+    /// It has a price where the socket connects: when a connection ends, libzmq drops what came
+    /// by it and was not received yet, the last answer of a peer that closed among it.
     pub fn immediate(mut self, immediate: bool) -> Self {
         self.options.immediate = immediate;
         self

@@ -1,0 +1,50 @@
+//! Messages saved as they go by, a bundle each.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use tensorwire::bundle;
+
+use crate::exit::Failure;
+
+/// Where messages are saved, and how many were.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    folder: PathBuf,
+    next: u64,
+}
+
+impl Recorder {
+    /// Makes the folder, if it is not there; what is in it is kept.
+    pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
+        make_folder(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            next: 0,
+        })
+    }
+
+    /// Saves a message under the next name that is free; `what` stands in it.
+    pub(crate) fn save(&mut self, what: &str, frames: &[&[u8]]) -> Result<PathBuf, Failure> {
+        loop {
+            let path = self.folder.join(format!("{what}{:06}.bundle", self.next));
+            self.next += 1;
+            match File::create_new(&path) {
+                Ok(file) => {
+                    let mut file = BufWriter::new(file);
+                    let written = bundle::write_to(frames, &mut file).and_then(|_| file.flush());
+                    written.map_err(|error| Failure::file("write", &path, &error))?;
+                    return Ok(path);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::file("write", &path, &error)),
+            }
+        }
+    }
+}
+
+/// Makes a folder, and those above it.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))
+}

@@ -1,0 +1,16 @@
+//! The tool `tensorwire`, run as people run it: on files, on sockets, and on terminals.
+
+mod bench;
+#[path = "../common/mod.rs"]
+mod common;
+mod convert;
+mod golden;
+mod hostile;
+mod live;
+mod patterns;
+#[path = "../common/processes.rs"]
+mod processes;
+mod support;
+#[cfg(unix)]
+mod terminal;
+mod usage;

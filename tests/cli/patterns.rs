@@ -1,0 +1,382 @@
+//! The tool at both ends: every pattern, over every transport of this build.
+
+use std::fs;
+
+use crate::processes::signal;
+use crate::support::{Process, folder, read_bundle, write_bundle};
+
+/// The transports of this build.
+const TRANSPORTS: &[&str] = &[
+    "zmq",
+    #[cfg(feature = "nng")]
+    "nng",
+];
+
+/// A message of two tensors, one of them large, whose scalars say its number.
+fn message(number: usize) -> Vec<Vec<u8>> {
+    let metadata = format!(
+        "{{\"tensor_descriptors\":[{{\"field_name\":\"a\",\"shape\":[2],\"dtype\":\"int8\",\"list_index\":-1}},\
+         {{\"field_name\":\"b\",\"shape\":[100000],\"dtype\":\"uint8\",\"list_index\":-1}}],\"scalar_fields\":{{\n\"number\":{number}}}}}"
+    );
+    vec![metadata.into_bytes(), vec![1, 2], vec![7; 100_000]]
+}
+
+/// The numbers that were printed, in order.
+fn numbers(lines: &[String]) -> Vec<u64> {
+    let number = |line: &String| {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        object["scalar_fields"]["number"].as_u64().unwrap()
+    };
+    lines.iter().map(number).collect()
+}
+
+#[test]
+fn what_one_sends_the_other_receives_in_order() {
+    let folder = folder();
+    let files: Vec<_> = (0..3)
+        .map(|number| {
+            let bundle = write_bundle(folder.path(), &format!("{number}.bundle"), &message(number));
+            bundle.to_str().unwrap().to_owned()
+        })
+        .collect();
+    for &transport in TRANSPORTS {
+        for (sends, receives) in [("push", "pull"), ("pair", "pair"), ("req", "rep")] {
+            let receiver = Process::start(&[
+                "recv",
+                "--transport",
+                transport,
+                "--bind",
+                "tcp://127.0.0.1:*",
+                "--pattern",
+                receives,
+                "--count",
+                "7",
+                "--timeout",
+                "60",
+                "--json",
+            ]);
+            let endpoint = receiver.bound();
+            let mut arguments = vec![
+                "send",
+                "--transport",
+                transport,
+                "--connect",
+                &endpoint,
+                "--pattern",
+                sends,
+                "--count",
+                "7",
+                "--json",
+            ];
+            arguments.extend(files.iter().map(String::as_str));
+            let (code, replies, notes) = Process::start(&arguments).end();
+            assert_eq!(code, Some(0), "{transport} {sends}: {notes:?}");
+            let (code, lines, notes) = receiver.end();
+            assert_eq!(code, Some(0), "{transport} {sends}: {notes:?}");
+            assert_eq!(
+                numbers(&lines),
+                [0, 1, 2, 0, 1, 2, 0],
+                "{transport} {sends}"
+            );
+            let answered = if sends == "req" { 7 } else { 0 };
+            assert_eq!(replies.len(), answered, "{transport} {sends}");
+        }
+    }
+}
+
+#[test]
+fn what_is_published_reaches_who_has_joined() {
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(5));
+    for &transport in TRANSPORTS {
+        let endpoint = folder.ipc(transport);
+        let receiver = Process::start(&[
+            "recv",
+            "--transport",
+            transport,
+            "--bind",
+            &endpoint,
+            "--pattern",
+            "sub",
+            "--count",
+            "2",
+            "--timeout",
+            "60",
+            "--json",
+        ]);
+        receiver.bound();
+        let (code, _, notes) = Process::start(&[
+            "send",
+            "--transport",
+            transport,
+            "--connect",
+            &endpoint,
+            "--pattern",
+            "pub",
+            "--count",
+            "2",
+            bundle.to_str().unwrap(),
+        ])
+        .end();
+        assert_eq!(code, Some(0), "{transport}: {notes:?}");
+        let (code, lines, notes) = receiver.end();
+        assert_eq!(
+            (code, numbers(&lines)),
+            (Some(0), vec![5, 5]),
+            "{transport}: {notes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_malformed_message_is_said_to_be_and_the_next_one_is_printed() {
+    let folder = folder();
+    let bad = write_bundle(
+        folder.path(),
+        "bad.bundle",
+        &[b"{\"tensor_descriptors\":7}".to_vec()],
+    );
+    let good = write_bundle(folder.path(), "good.bundle", &message(1));
+    let receiver = Process::start(&[
+        "recv",
+        "--bind",
+        "tcp://127.0.0.1:*",
+        "--count",
+        "2",
+        "--timeout",
+        "60",
+        "--json",
+    ]);
+    let endpoint = receiver.bound();
+    let sent = Process::start(&[
+        "send",
+        "--connect",
+        &endpoint,
+        bad.to_str().unwrap(),
+        good.to_str().unwrap(),
+    ])
+    .end();
+    assert_eq!(sent.0, Some(0), "{sent:?}");
+    let (code, lines, notes) = receiver.end();
+    assert_eq!(code, Some(2), "{notes:?}");
+    assert_eq!(
+        lines[0],
+        r#"{"kind":"error","error":"WrongType","offset":22,"message":"expected array, found number at byte 22"}"#
+    );
+    assert_eq!(numbers(&lines[1..]), [1]);
+    assert!(
+        notes[0].contains("malformed message: WrongType"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_receiver_with_a_summary() {
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
+    let receiver = Process::start(&["recv", "--bind", "tcp://127.0.0.1:*", "--json"]);
+    let endpoint = receiver.bound();
+    let sent = Process::start(&[
+        "send",
+        "--connect",
+        &endpoint,
+        "--count",
+        "3",
+        bundle.to_str().unwrap(),
+    ])
+    .end();
+    assert_eq!(sent.0, Some(0));
+    for _ in 0..3 {
+        receiver.line();
+    }
+    signal("INT", receiver.id());
+    let (code, lines, notes) = receiver.end();
+    assert_eq!((code, lines.len()), (Some(130), 0));
+    assert!(
+        notes
+            .last()
+            .unwrap()
+            .starts_with("received 3 messages, 293.5 KiB"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_sender_that_waits_for_a_receiver() {
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
+    let sender = Process::start(&[
+        "send",
+        "--bind",
+        "tcp://127.0.0.1:*",
+        bundle.to_str().unwrap(),
+    ]);
+    sender.bound();
+    signal("INT", sender.id());
+    let (code, _, notes) = sender.end();
+    assert_eq!(code, Some(130), "{notes:?}");
+    assert_eq!(notes, ["sent 0 messages, 0 B"]);
+}
+
+#[test]
+fn a_rate_is_kept_to() {
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
+    let receiver = Process::start(&[
+        "recv",
+        "--bind",
+        "tcp://127.0.0.1:*",
+        "--count",
+        "6",
+        "--timeout",
+        "60",
+        "--json",
+    ]);
+    let endpoint = receiver.bound();
+    let started = std::time::Instant::now();
+    let sent = Process::start(&[
+        "send",
+        "--connect",
+        &endpoint,
+        "--count",
+        "6",
+        "--rate",
+        "20",
+        bundle.to_str().unwrap(),
+    ])
+    .end();
+    assert_eq!(sent.0, Some(0));
+    // Five pauses between six messages.
+    assert!(started.elapsed().as_millis() >= 250);
+    assert_eq!(receiver.end().0, Some(0));
+}
+
+#[test]
+fn a_receiver_that_gets_too_few_says_how_many() {
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
+    let receiver = Process::start(&[
+        "recv",
+        "--bind",
+        "tcp://127.0.0.1:*",
+        "--count",
+        "2",
+        "--timeout",
+        "2",
+        "--json",
+    ]);
+    let endpoint = receiver.bound();
+    let sent = Process::start(&["send", "--connect", &endpoint, bundle.to_str().unwrap()]).end();
+    assert_eq!(sent.0, Some(0));
+    let (code, lines, notes) = receiver.end();
+    assert_eq!((code, lines.len()), (Some(1), 1));
+    assert!(
+        notes
+            .last()
+            .unwrap()
+            .contains("1 of 2 messages came, then none for 2s"),
+        "{notes:?}"
+    );
+}
+
+/// From each transport to each, with a record of what went by.
+#[test]
+fn a_relay_passes_messages_on_between_transports() {
+    for &from in TRANSPORTS {
+        for &to in TRANSPORTS {
+            for (sends, receives) in [("push", "pull"), ("req", "rep")] {
+                relayed(from, to, sends, receives);
+            }
+        }
+    }
+}
+
+fn relayed(from: &str, to: &str, sends: &str, receives: &str) {
+    let case = format!("{sends} over {from}, {receives} over {to}");
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(9));
+    let (first, last) = (folder.ipc("first"), folder.ipc("last"));
+    let tee = folder.path().join("tee");
+    let start = |arguments: &str, rest: &[&str]| {
+        let arguments = arguments.split(' ').chain(rest.iter().copied());
+        Process::start(&arguments.collect::<Vec<_>>())
+    };
+    let limits = ["--count", "3", "--timeout", "60"];
+    let receiver = start(
+        &format!("recv --json --transport {to} --bind {last} --pattern {receives}"),
+        &limits,
+    );
+    receiver.bound();
+    let relay = start(
+        &format!(
+            "relay --pattern {receives} --from {first} --from-transport {from} --to {last} \
+             --to-transport {to} --tee {}",
+            tee.display()
+        ),
+        &limits,
+    );
+    relay.bound();
+    let sender = start(
+        &format!("send --json --transport {from} --connect {first} --pattern {sends} --count 3"),
+        &[bundle.to_str().unwrap()],
+    );
+    let (code, replies, notes) = sender.end();
+    assert_eq!(code, Some(0), "{case}: {notes:?}");
+    let (code, _, notes) = relay.end();
+    assert_eq!(code, Some(0), "{case}: {notes:?}");
+    let (code, lines, notes) = receiver.end();
+    assert_eq!(
+        (code, numbers(&lines)),
+        (Some(0), vec![9; 3]),
+        "{case}: {notes:?}"
+    );
+    let answered = if sends == "req" { 3 } else { 0 };
+    assert_eq!(replies.len(), answered, "{case}");
+    assert_eq!(fs::read_dir(&tee).unwrap().count(), 3 + answered, "{case}");
+    assert!(
+        read_bundle(&tee.join("message000000.bundle")) == message(9),
+        "{case}"
+    );
+}
+
+#[test]
+fn what_is_recorded_twice_into_one_folder_is_all_kept() {
+    let folder = folder();
+    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
+    let saved = folder.path().join("saved");
+    for round in 1..=2 {
+        let receiver = Process::start(&[
+            "recv",
+            "--bind",
+            "tcp://127.0.0.1:*",
+            "--count",
+            "1",
+            "--timeout",
+            "60",
+            "--save",
+            saved.to_str().unwrap(),
+        ]);
+        let endpoint = receiver.bound();
+        assert_eq!(
+            Process::start(&["send", "--connect", &endpoint, bundle.to_str().unwrap()])
+                .end()
+                .0,
+            Some(0)
+        );
+        let (code, lines, notes) = receiver.end();
+        assert_eq!(code, Some(0), "{notes:?}");
+        assert_eq!(lines[0], "2 tensors, 97.7 KiB");
+        assert_eq!(fs::read_dir(&saved).unwrap().count(), round);
+    }
+}
+
+#[cfg(not(feature = "nng"))]
+#[test]
+fn a_build_without_nng_says_how_to_get_it() {
+    let output = crate::support::run(["recv", "--transport", "nng", "--bind", "tcp://127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        crate::support::text(&output.stderr)
+            .contains("cargo install tensorwire --features cli,nng")
+    );
+}

@@ -1,0 +1,233 @@
+//! What people type, mistakes among it, and what they are told.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::support::{command, folder, printed, run, run_on, text, write_frames};
+
+/// (arguments, exit code, what stderr says)
+const MISTAKES: &[(&[&str], i32, &str)] = &[
+    (&[], 2, "Usage: tensorwire <COMMAND>"),
+    (&["inspct"], 2, "similar subcommand exists: 'inspect'"),
+    (&["inspect"], 2, "required arguments were not provided"),
+    (
+        &["inspect", "/nonexistent/frame"],
+        1,
+        "cannot read /nonexistent/frame: No such file",
+    ),
+    (&["inspect", "/"], 1, "cannot read /: "),
+    (&["inspect", "-", "x"], 2, "- is a whole bundle on stdin"),
+    (&["inspect", "--bundle", "x", "y"], 2, "cannot be used with"),
+    (&["reencode", "/dev/null"], 2, "--out <DIR>"),
+    (&["recv"], 2, "--bind <ENDPOINT>"),
+    (
+        &["recv", "--bind", "a", "--connect", "b"],
+        2,
+        "cannot be used with",
+    ),
+    (&["recv", "--bind", "nowhere"], 1, "cannot bind nowhere: "),
+    (
+        &["recv", "--bind", "nowhere"],
+        1,
+        "endpoints look like tcp://127.0.0.1:5555",
+    ),
+    (
+        &["recv", "--bind", "tcp://127.0.0.1:*", "--count", "0"],
+        2,
+        "0 is not in 1..",
+    ),
+    (
+        &["recv", "--bind", "tcp://127.0.0.1:*", "--timeout", "-1"],
+        2,
+        "unexpected argument",
+    ),
+    (
+        &["recv", "--bind", "tcp://127.0.0.1:*", "--timeout", "0.05"],
+        1,
+        "timed out: no message came for 50ms",
+    ),
+    (
+        &["recv", "--bind", "tcp://127.0.0.1:*", "--pattern", "fax"],
+        2,
+        "[possible values: pair, pull, rep, sub]",
+    ),
+    (
+        &["send", "--bind", "tcp://127.0.0.1:*", "Cargo.toml"],
+        2,
+        "neither a bundle nor",
+    ),
+    (
+        &[
+            "send",
+            "--bind",
+            "tcp://127.0.0.1:*",
+            "Cargo.toml",
+            "--rate",
+            "0",
+        ],
+        2,
+        "a rate is a number above zero",
+    ),
+    (&["bench", "--size", "1XB"], 2, "units are B, kB, KiB"),
+];
+
+#[test]
+fn mistakes_are_told_with_what_to_do() {
+    for &(arguments, code, says) in MISTAKES {
+        let output = run(arguments);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+        assert!(
+            output.stdout.is_empty() && !stderr.contains("panicked"),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_send_that_nobody_takes_says_so() {
+    let folder = folder();
+    let metadata = b"{\"tensor_descriptors\":[],\"scalar_fields\":{}}".to_vec();
+    let bundle = crate::support::write_bundle(folder.path(), "m.bundle", &[metadata]);
+    let endpoint = folder.ipc("nobody");
+    let output = run([
+        "send",
+        "--connect",
+        &endpoint,
+        "--timeout",
+        "0.1",
+        bundle.to_str().unwrap(),
+    ]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("took a message") && stderr.contains("is the receiver running"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("sent 0 messages"), "{stderr}");
+}
+
+#[test]
+fn a_bundle_given_as_a_frame_is_recognized() {
+    let folder = folder();
+    let bundle = tensorwire::bundle::encode_to_vec(&["{}"]).unwrap();
+    let files = write_frames(folder.path(), &[bundle]);
+    let output =
+        run([files[0].as_os_str()]
+            .iter()
+            .fold(vec!["inspect".as_ref()], |mut all, file| {
+                all.push(*file);
+                all
+            }));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).ends_with("this is a bundle: give it as --bundle FILE\n"));
+}
+
+#[test]
+fn help_says_what_each_command_does_and_what_exit_codes_mean() {
+    let help = run(["--help"]);
+    let help = printed(&help);
+    for part in [
+        "inspect", "reencode", "recv", "send", "convert", "relay", "bench", "130", "NO_COLOR",
+    ] {
+        assert!(help.contains(part), "{part}");
+    }
+    for command in [
+        "inspect", "reencode", "recv", "send", "convert", "relay", "bench",
+    ] {
+        let help = run([command, "--help"]);
+        let help = printed(&help);
+        assert!(
+            help.contains("Usage:") && !help.contains("\u{1b}"),
+            "{command}"
+        );
+    }
+    let version = run(["--version"]);
+    assert_eq!(
+        printed(&version),
+        concat!("tensorwire ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn shells_complete_and_the_manual_has_every_command() {
+    for (shell, start) in [
+        ("bash", "_tensorwire"),
+        ("zsh", "#compdef tensorwire"),
+        ("fish", "complete -c tensorwire"),
+    ] {
+        let script = run(["completions", shell]);
+        let script = printed(&script);
+        assert!(
+            script.contains(start) && script.contains("inspect"),
+            "{shell}"
+        );
+    }
+    let manual = run(["man"]);
+    let manual = printed(&manual);
+    assert!(manual.contains(".TH tensorwire 1"));
+    for command in [
+        "inspect", "reencode", "recv", "send", "convert", "relay", "bench",
+    ] {
+        assert!(
+            manual.contains(&format!("tensorwire\\-{command}")),
+            "{command}"
+        );
+        let page = run(["man", command]);
+        let page = printed(&page);
+        assert!(
+            page.contains(&format!(".TH tensorwire-{command} 1")) && page.contains("OPTIONS"),
+            "{command}: {page}"
+        );
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_failure() {
+    // More than any pipe holds.
+    let scalars = format!("[{}]", "12345678,".repeat(60_000).trim_end_matches(','));
+    let metadata = format!(r#"{{"tensor_descriptors":[],"scalar_fields":{{"l":{scalars}}}}}"#);
+    let bundle = tensorwire::bundle::encode_to_vec(&[metadata]).unwrap();
+    let folder = folder();
+    let path = folder.path().join("large.bundle");
+    fs::write(&path, bundle).unwrap();
+    let mut command = command(["inspect", "--json", "--bundle", path.to_str().unwrap()]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+}
+
+#[test]
+fn metadata_over_the_cap_is_refused_from_stdin_too() {
+    let metadata = vec![b' '; (1 << 20) + 1];
+    let bundle = tensorwire::bundle::encode_to_vec(&[metadata]).unwrap();
+    let output = run_on(&bundle, &["inspect", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("MetadataLimit"));
+}
+
+#[test]
+fn what_is_no_message_of_ours_is_told_apart() {
+    let folder = folder();
+    let files = write_frames(
+        folder.path(),
+        &[b"request-1".to_vec(), b"\x80\x04N.".to_vec()],
+    );
+    let output = run([
+        "inspect".as_ref(),
+        files[0].as_os_str(),
+        files[1].as_os_str(),
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.ends_with("neither a tensor nor a control message\n"),
+        "{stderr}"
+    );
+}
