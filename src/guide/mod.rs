@@ -16,29 +16,38 @@
 //!
 //! What each item does in full is said at the item.
 
-#[doc = include_str!("start.md")]
-pub mod start {}
+pub mod start {
+    #![doc = include_str!("start.md")]
+}
 
-#[doc = include_str!("sglang.md")]
-pub mod sglang {}
+pub mod sglang {
+    #![doc = include_str!("sglang.md")]
+}
 
-#[doc = include_str!("python.md")]
-pub mod python {}
+pub mod python {
+    #![doc = include_str!("python.md")]
+}
 
-#[doc = include_str!("alignment.md")]
-pub mod alignment {}
+pub mod alignment {
+    #![doc = include_str!("alignment.md")]
+}
 
-#[doc = include_str!("sending.md")]
-pub mod sending {}
+pub mod sending {
+    #![doc = include_str!("sending.md")]
+}
 
-#[doc = include_str!("limits.md")]
-pub mod limits {}
+pub mod limits {
+    #![doc = include_str!("limits.md")]
+}
 
-#[doc = include_str!("transport.md")]
-pub mod transport {}
+pub mod transport {
+    #![doc = include_str!("transport.md")]
+}
 
-#[doc = include_str!("no_std.md")]
-pub mod no_std {}
+pub mod no_std {
+    #![doc = include_str!("no_std.md")]
+}
 
-#[doc = include_str!("fuzzing.md")]
-pub mod fuzzing {}
+pub mod fuzzing {
+    #![doc = include_str!("fuzzing.md")]
+}

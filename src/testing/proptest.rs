@@ -1,6 +1,6 @@
 //! Messages as strategies.
 //!
-//! All that is generated implements [`Arbitrary`](proptest::arbitrary::Arbitrary):
+//! All that is generated implements [`Arbitrary`]:
 //! `any::<TensorMessage>()` with the default [`Parameters`], `any_with` with
 //! others. A failing message shrinks towards fewer and smaller tensors, zeros, and
 //! Python's spelling.
