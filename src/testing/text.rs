@@ -198,10 +198,21 @@ fn scalar(
     }
 }
 
-/// A name: a usual one, one that needs escapes, or one at which a reader might stumble.
+/// A name: a usual one, one at which a reader might stumble, or any characters.
 pub(super) fn name(choices: &mut dyn Choose) -> String {
-    let names = if choices.one_in(4) { UNUSUAL } else { USUAL };
-    choices.text(names).to_string()
+    match choices.up_to(7) {
+        0..=3 => choices.text(USUAL).to_string(),
+        4 | 5 => choices.text(UNUSUAL).to_string(),
+        _ => {
+            let last = choices.of(&[0x7f, 0x7ff, 0xffff, 0x10_ffff]).unwrap_or(0);
+            let characters = (0..choices.up_to(8)).filter_map(|_| {
+                let number = u32::try_from(choices.up_to(last)).ok()?;
+                // `None` of a surrogate.
+                char::from_u32(number)
+            });
+            characters.collect()
+        }
+    }
 }
 
 /// Names as pipelines have them.
