@@ -31,7 +31,8 @@ fn python() -> Option<OsString> {
     if interpreter.is_none() {
         let reason = "TENSORWIRE_PYTHON is not set, see tests/interop/setup.sh";
         // Not `eprintln!`, which the harness captures.
-        writeln!(std::io::stderr(), "SKIP: a peer in Python: {reason}").unwrap();
+        let mut stderr = std::io::stderr();
+        writeln!(stderr, "SKIP: a peer in Python: {reason}").unwrap();
     }
     interpreter
 }

@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::choices::Choose;
 use super::draft::wrong_type;
-use super::mutation::{self, NO_UTF8, Needs, nested, note, with_bad_bytes};
+use super::mutation::{self, NO_UTF8, Needs, bytes, nested, note};
 use super::shown::Shown;
 use super::text::{Members, Spelling, scalars};
 use super::{FilledSlot, Generated, Mismatch, NearlyValid, Parameters};
@@ -320,18 +320,19 @@ impl Draft {
         let mut payload = self.members.of_schema(self.spelling, choices);
         match mutation {
             ControlMutation::NoObject => payload = format!("[{payload}]"),
-            ControlMutation::TrailingData => payload += choices.text(&["}", "{}", "0", ","]),
+            ControlMutation::TrailingData => payload.push_str(choices.text(&["}", "{}", "0", ","])),
             ControlMutation::Unclosed => drop(payload.pop()),
             _ => {}
         }
-        let mut frames = alloc::vec![CONTROL_MARKER.to_vec(), with_bad_bytes(&payload)];
+        let marker = match mutation {
+            ControlMutation::OtherMarker => choices.of(NO_MARKERS).unwrap_or_default(),
+            _ => CONTROL_MARKER,
+        };
+        let payload = bytes(payload, mutation == ControlMutation::InvalidUtf8);
+        let mut frames = alloc::vec![marker.to_vec(), payload];
         match mutation {
             ControlMutation::NoFrames => frames.clear(),
             ControlMutation::NoPayload => frames.truncate(1),
-            ControlMutation::OtherMarker => {
-                let marker = choices.of(NO_MARKERS).unwrap_or_default();
-                frames = alloc::vec![marker.to_vec(), with_bad_bytes(&payload)];
-            }
             _ => {}
         }
         (frames, kind)

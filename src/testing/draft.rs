@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::choices::Choose;
-use super::mutation::{NO_UTF8, Needs, nested, note, with_bad_bytes};
+use super::mutation::{NO_UTF8, Needs, bytes, nested, note};
 use super::tensors::{tensors, unique};
 use super::text::{Members, Spelling, scalars};
 use super::{Parameters, Tensor};
@@ -253,13 +253,15 @@ impl Draft {
         match mutation {
             MessageMutation::NoFrames => return (Vec::new(), kind),
             MessageMutation::NoObject => metadata = format!("[{metadata}]"),
-            MessageMutation::TrailingData => metadata += choices.text(&["}", "{}", "0", ","]),
+            MessageMutation::TrailingData => {
+                metadata.push_str(choices.text(&["}", "{}", "0", ","]));
+            }
             MessageMutation::Unclosed => {
                 metadata.truncate(metadata.trim_end().len().saturating_sub(1));
             }
             _ => {}
         }
-        let mut frames = alloc::vec![with_bad_bytes(&metadata)];
+        let mut frames = alloc::vec![bytes(metadata, mutation == MessageMutation::InvalidUtf8)];
         if mutation == MessageMutation::ControlMarker {
             frames = alloc::vec![CONTROL_MARKER.to_vec()];
         }

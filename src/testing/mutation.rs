@@ -1,5 +1,6 @@
 //! What a mutation asks of the message that it is done to.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Parameters;
@@ -71,16 +72,16 @@ pub(super) fn note(members: &mut Members, value: &str) {
 /// What stands in a text for a byte that is no UTF-8.
 pub(super) const NO_UTF8: char = '\u{e000}';
 
-/// The bytes of a text; [`NO_UTF8`] becomes what it stands for.
-pub(super) fn with_bad_bytes(text: &str) -> Vec<u8> {
+/// The bytes of a text; one [`NO_UTF8`] becomes what it stands for, where that is asked for.
+pub(super) fn bytes(text: String, is_bad: bool) -> Vec<u8> {
     match text.split_once(NO_UTF8) {
-        Some((before, after)) => [before.as_bytes(), &[0xff], after.as_bytes()].concat(),
-        None => text.into(),
+        Some((before, after)) if is_bad => [before.as_bytes(), &[0xff], after.as_bytes()].concat(),
+        _ => text.into_bytes(),
     }
 }
 
 /// `levels` arrays, one in another.
-pub(super) fn nested(levels: usize) -> alloc::string::String {
+pub(super) fn nested(levels: usize) -> String {
     let open = core::iter::repeat_n('[', levels);
     open.chain(core::iter::repeat_n(']', levels)).collect()
 }

@@ -174,7 +174,10 @@ impl Generated for FilledSlot {
         let mut manifest = draft.manifest(choices);
         let field = match mutation {
             SlotMutation::EntriesNoArray => Some("\"note\":{}".to_string()),
-            SlotMutation::DuplicateName => draft.first_name.clone().map(|name| name + ":[]"),
+            SlotMutation::DuplicateName => draft
+                .first_name
+                .as_deref()
+                .map(|name| [name, ":[]"].concat()),
             _ => None,
         };
         if let Some(field) = field {

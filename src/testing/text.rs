@@ -86,9 +86,9 @@ impl Spelling {
             if index > 0 {
                 text.push(',');
             }
-            text += self.white(choices);
-            text += item;
-            text += self.white(choices);
+            text.push_str(self.white(choices));
+            text.push_str(item);
+            text.push_str(self.white(choices));
         }
         text.push(close);
         text

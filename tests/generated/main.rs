@@ -79,7 +79,7 @@ impl Source for Runner {
 }
 
 /// Enough that all that can occur does.
-const MANY: usize = 4000;
+const MANY: usize = 2000;
 
 fn every_valid_one_decodes_to_what_it_says<T: Decoded>(source: &mut impl Source) {
     let strict = Parameters::new().with_strict_json(true);
