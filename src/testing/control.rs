@@ -7,6 +7,7 @@ use core::fmt;
 
 use super::choices::Choose;
 use super::draft::wrong_type;
+use super::kinds::{KINDS, Kind, NUMBERED};
 use super::mutation::{self, NO_UTF8, Needs, bytes, nested, note};
 use super::shown::Shown;
 use super::text::{Members, Spelling, scalars};
@@ -399,61 +400,6 @@ impl Draft {
         }
     }
 }
-
-/// The types of messages, by what they have.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
-    Alloc,
-    Allocated,
-    DoneFailed,
-    DoneFinished,
-    DoneStaged,
-    Push,
-    Pushed,
-    Ready,
-    Register,
-    RegisterAck,
-    Staged,
-    StagedImage,
-    Unknown,
-}
-
-impl Kind {
-    const fn msg_type(self) -> &'static str {
-        match self {
-            Self::Alloc => "transfer_alloc",
-            Self::Allocated => "transfer_allocated",
-            Self::DoneFailed | Self::DoneFinished | Self::DoneStaged => "transfer_done",
-            Self::Push => "transfer_push",
-            Self::Pushed => "transfer_pushed",
-            Self::Ready => "transfer_ready",
-            Self::Register => "transfer_register",
-            Self::RegisterAck => "transfer_register_ack",
-            Self::Staged | Self::StagedImage => "transfer_staged",
-            Self::Unknown => "transfer_abort",
-        }
-    }
-}
-
-/// All of them.
-const KINDS: &[Kind] = &[
-    Kind::Pushed,
-    Kind::Alloc,
-    Kind::Allocated,
-    Kind::DoneFailed,
-    Kind::DoneFinished,
-    Kind::DoneStaged,
-    Kind::Push,
-    Kind::Ready,
-    Kind::Register,
-    Kind::RegisterAck,
-    Kind::Staged,
-    Kind::StagedImage,
-    Kind::Unknown,
-];
-
-/// Those of a request that have a size.
-const NUMBERED: &[Kind] = &[Kind::Alloc, Kind::Allocated, Kind::Push, Kind::Staged];
 
 const MSG_TYPE: &str = "msg_type";
 const REQUESTS: &[&str] = &["r1", "wan-test-001", "", "caf\u{e9}", "a\"b\\c\n"];

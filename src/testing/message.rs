@@ -7,11 +7,11 @@ use core::fmt;
 use super::choices::Choose;
 use super::draft::Draft;
 use super::shown::Shown;
-use super::{Generated, Mismatch, NearlyValid, Parameters, Tensor, mismatch, mutation};
+use super::{
+    Generated, MessageMutation, Mismatch, NearlyValid, Parameters, Tensor, mismatch, mutation,
+};
 use crate::error::DecodeErrorKind;
 use crate::message::Message;
-
-pub use super::draft::MessageMutation;
 
 /// A valid tensor message: its frames, and what decoding them has to give.
 ///

@@ -92,6 +92,8 @@ mod bundled;
 mod choices;
 mod control;
 mod draft;
+mod faults;
+mod kinds;
 mod message;
 mod mismatch;
 mod mutation;
@@ -108,7 +110,8 @@ use core::fmt;
 
 pub use bundled::{BundleMutation, BundledMessage};
 pub use control::{ControlMessage, ControlMutation};
-pub use message::{MessageMutation, TensorMessage};
+pub use faults::MessageMutation;
+pub use message::TensorMessage;
 pub use mismatch::Mismatch;
 pub use parameters::Parameters;
 pub use slot::{FilledSlot, SlotMutation};

@@ -1,5 +1,6 @@
 //! Slots of a transfer, and their manifests.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,7 +9,7 @@ use super::choices::{Choose, noise};
 use super::draft::{DTYPE, LIST_INDEX, SHAPE, wrong_type};
 use super::mutation::{self, Needs};
 use super::shown::Shown;
-use super::tensors::tensors;
+use super::tensors::{tensors, unique};
 use super::text::{Members, Spelling};
 use super::{Generated, Mismatch, NearlyValid, Parameters, Tensor, mismatch};
 use crate::error::{DecodeErrorKind, SchemaKey};
@@ -110,12 +111,16 @@ pub enum SlotMutation {
     BadOffset,
     /// An entry has one of its keys twice.
     DuplicateKey,
+    /// Two members of a list have the same index.
+    DuplicateListIndex,
     /// A field is there twice.
     DuplicateName,
     /// The entries of a field are an object.
     EntriesNoArray,
     /// An entry lacks its offset, its shape or its dtype.
     MissingKey,
+    /// Of the entries of a field, one has a `list_index` and one has none.
+    MixedName,
     /// An offset is past `u64::MAX`.
     OffsetOverflow,
     /// A tensor starts at the end of the slot.
@@ -130,8 +135,20 @@ impl SlotMutation {
     const fn needs(self) -> Needs {
         match self {
             Self::Overlap => Needs::filled(2),
+            Self::DuplicateListIndex | Self::MixedName => Needs {
+                filled: 0,
+                spare_tensors: 2,
+                spare_bytes: 0,
+            },
             Self::EntriesNoArray => Needs::NOTHING,
-            _ => Needs::filled(1),
+            Self::BadDim
+            | Self::BadOffset
+            | Self::DuplicateKey
+            | Self::DuplicateName
+            | Self::MissingKey
+            | Self::OffsetOverflow
+            | Self::OutOfSlot
+            | Self::UnknownDType => Needs::filled(1),
         }
     }
 }
@@ -145,8 +162,10 @@ impl Generated for FilledSlot {
         SlotMutation::BadDim,
         SlotMutation::BadOffset,
         SlotMutation::DuplicateKey,
+        SlotMutation::DuplicateListIndex,
         SlotMutation::DuplicateName,
         SlotMutation::MissingKey,
+        SlotMutation::MixedName,
         SlotMutation::OffsetOverflow,
         SlotMutation::OutOfSlot,
         SlotMutation::Overlap,
@@ -174,6 +193,8 @@ impl Generated for FilledSlot {
         let mut manifest = draft.manifest(choices);
         let field = match mutation {
             SlotMutation::EntriesNoArray => Some("\"note\":{}".to_string()),
+            SlotMutation::DuplicateListIndex => Some(draft.twins([",\"list_index\":3"; 2])),
+            SlotMutation::MixedName => Some(draft.twins([",\"list_index\":0", ""])),
             SlotMutation::DuplicateName => draft
                 .first_name
                 .as_deref()
@@ -293,6 +314,9 @@ impl Draft {
                 }
                 DecodeErrorKind::DuplicateKey
             }
+            SlotMutation::DuplicateListIndex => {
+                DecodeErrorKind::DuplicateListIndex { list_index: 3 }
+            }
             SlotMutation::DuplicateName => DecodeErrorKind::DuplicateField,
             SlotMutation::EntriesNoArray => wrong_type(ValueType::Array, ValueType::Object),
             SlotMutation::MissingKey => {
@@ -302,6 +326,7 @@ impl Draft {
                 }
                 DecodeErrorKind::MissingKey(key)
             }
+            SlotMutation::MixedName => DecodeErrorKind::MixedField,
             SlotMutation::OffsetOverflow => {
                 self.set(0, OFFSET, "18446744073709551616");
                 DecodeErrorKind::IntegerOverflow
@@ -321,6 +346,15 @@ impl Draft {
                 DecodeErrorKind::UnknownDType
             }
         }
+    }
+
+    /// A field of two empty tensors, by what stands last in their entries, that no other has the name of.
+    fn twins(&self, ends: [&str; 2]) -> String {
+        let names = self.tensors.iter().map(|tensor| tensor.name().to_string());
+        let name = unique("twin".to_string(), &names.collect());
+        let [first, second] =
+            ends.map(|end| format!("{{\"offset\":0,\"shape\":[0],\"dtype\":\"bool\"{end}}}"));
+        format!("\"{name}\":[{first},{second}]")
     }
 
     /// Puts the smaller of the first two where the larger one is, so that it overlaps nothing else.
