@@ -36,6 +36,9 @@ pub mod cuda;
 pub mod device;
 pub mod dtype;
 pub mod error;
+// Pages alone: there is nothing in it to compile.
+#[cfg(any(doc, doctest))]
+pub mod guide;
 #[cfg(feature = "std")]
 pub mod interop;
 pub mod json;

@@ -72,6 +72,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    // Pages alone.
+    ("guide", &[]),
+    (
+        "testing",
+        &[
+            "bundle", "dtype", "error", "json", "limits", "message", "tensor", "transfer",
+        ],
+    ),
 ];
 
 /// Where `unsafe` may stand: the adapters of foreign functions.

@@ -1,6 +1,6 @@
 //! What holds for every message, whoever made it up.
 
-#![cfg(feature = "alloc")]
+#![cfg(feature = "proptest")]
 
 mod strategies;
 

@@ -5,19 +5,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod download;
-#[allow(dead_code, unreachable_pub, reason = "a part is used here")]
-#[path = "../../fuzz/src"]
-mod fuzz {
-    pub mod check;
-    pub mod naive;
-    pub mod scalars;
-    pub mod tree;
-}
 mod landing;
+#[cfg(feature = "proptest")]
 mod properties;
-#[allow(dead_code, reason = "a part is used here")]
-#[path = "../strategies/mod.rs"]
-mod strategies;
 mod upload;
 
 use tensorwire::device::host::{Host, Stream, Tensor};

@@ -4,10 +4,15 @@ use proptest::prelude::*;
 use tensorwire::device::host::{Host, Stream};
 use tensorwire::device::{Device, Landing};
 use tensorwire::message::Decoder;
+use tensorwire::testing::{Parameters, TensorMessage};
 use tensorwire::transport::Wait;
 
-use crate::strategies::sent;
 use crate::{assert_same, downloaded, uploaded};
+
+/// Messages as Python writes them, and as they are written here again.
+fn sent() -> impl Strategy<Value = TensorMessage> {
+    any_with::<TensorMessage>(Parameters::new().with_python_spelling(true))
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -22,7 +27,7 @@ proptest! {
         let scalars = decoder.decode(&frames).unwrap().scalars();
         let parts = downloaded(&tensors).into_parts(&scalars).unwrap();
         let parts: Vec<_> = parts.iter().map(AsRef::as_ref).collect();
-        prop_assert_eq!(parts, frames.iter().collect::<Vec<_>>());
+        prop_assert_eq!(parts, frames);
     }
 
     #[test]
@@ -35,7 +40,7 @@ proptest! {
         let payloads = frames[1..].concat();
         let host = Host::new().with_batch_bytes(batch_bytes);
         let mut decoder = Decoder::new();
-        let metadata = decoder.decode_metadata(&frames[0]).unwrap();
+        let metadata = decoder.decode_metadata(sent.metadata()).unwrap();
         let mut landing = host.land(&metadata, &Stream).unwrap();
         let mut rest = &payloads[..];
         for (piece, in_place) in pieces.into_iter().cycle() {

@@ -1,9 +1,10 @@
 //! Messages to try, and every way to spell one.
 
-use proptest::collection::{btree_map, btree_set, vec};
+use proptest::collection::vec;
 use proptest::prelude::*;
 use tensorwire::message::encode_to_vec;
-use tensorwire::{DType, Descriptor, Message, TensorView};
+use tensorwire::testing::{self, Parameters, TensorMessage};
+use tensorwire::{Descriptor, Message, TensorView};
 
 use crate::fuzz::check::{Summary, Tensor};
 use crate::fuzz::tree::{self, Tree};
@@ -88,72 +89,27 @@ pub(crate) fn sent() -> impl Strategy<Value = Sent> {
 
 /// Tensors of one message, none in conflict with another.
 pub(crate) fn tensors() -> impl Strategy<Value = Vec<Tensor>> {
-    let indices = prop_oneof![
-        2 => Just(vec![None]),
-        1 => btree_set(prop_oneof![4 => 0..6_u32, 1 => 4090..=4096_u32], 1..4)
-            .prop_map(|set| set.into_iter().map(Some).collect()),
+    let parameters = prop_oneof![
+        9 => Just(Parameters::new().with_rank(4).with_tensors(4).with_bytes(1 << 10)),
+        1 => Just(Parameters::new().with_rank(64).with_tensors(1)),
     ];
-    let fields = btree_map(name(), indices, 0..5);
-    let places = fields.prop_map(|fields| {
-        let places = fields
-            .into_iter()
-            .flat_map(|(name, indices): (String, Vec<_>)| {
-                indices.into_iter().map(move |index| (name.clone(), index))
-            });
-        places.collect::<Vec<_>>()
-    });
-    let ordered = (places, any::<bool>()).prop_flat_map(|(places, shuffled)| {
-        if shuffled {
-            Just(places).prop_shuffle().boxed()
-        } else {
-            Just(places).boxed()
-        }
-    });
-    ordered.prop_flat_map(|places| {
-        let count = places.len();
-        (Just(places), vec(contents(), count)).prop_map(|(places, contents)| {
-            let tensors = places.into_iter().zip(contents);
-            tensors
-                .map(|((name, list_index), contents)| Tensor {
-                    name,
-                    list_index,
-                    ..contents
-                })
-                .collect()
-        })
-    })
+    let messages = parameters.prop_flat_map(any_with::<TensorMessage>);
+    messages.prop_map(|message| message.tensors().iter().map(owned).collect())
 }
 
-/// A tensor of any dtype and shape, without a name.
+/// A tensor of any dtype and shape.
 pub(crate) fn contents() -> impl Strategy<Value = Tensor> {
-    let shape = prop_oneof![
-        1 => Just(vec![]),
-        8 => vec(0..4_usize, 0..5),
-        1 => vec(Just(1_usize), 5..65),
-        1 => Just(vec![1 << 40, 0, 1 << 18]),
-    ];
-    let dtype = proptest::sample::select(DType::ALL);
-    let fill = prop_oneof![
-        4 => any::<u64>().prop_map(Some),
-        1 => Just(None),
-    ];
-    (dtype, shape, fill).prop_map(|(dtype, shape, fill)| {
-        let count: usize = shape.iter().product();
-        let mut state = fill.unwrap_or(0);
-        let bytes = (0..count * dtype.size()).map(|_| match fill {
-            _ if dtype == DType::Bool => next(&mut state) as u8 & 1,
-            Some(_) => next(&mut state) as u8,
-            // Of floats these are NaN.
-            None => 0xff,
-        });
-        Tensor {
-            name: String::new(),
-            list_index: None,
-            dtype,
-            bytes: bytes.collect(),
-            shape,
-        }
-    })
+    tensors().prop_filter_map("no tensor", |tensors| tensors.into_iter().next())
+}
+
+fn owned(tensor: &testing::Tensor) -> Tensor {
+    Tensor {
+        name: tensor.name().to_string(),
+        list_index: tensor.list_index(),
+        dtype: tensor.dtype(),
+        shape: tensor.shape().to_vec(),
+        bytes: tensor.bytes().to_vec(),
+    }
 }
 
 /// Names: identifiers, the schema's own words, and whatever needs an escape.

@@ -1,0 +1,192 @@
+//! A peer of numpy and pyzmq alone talks to a Rust service, and is one.
+//!
+//! `tests/interop/setup.sh` finds an interpreter that has both, and names it in `TENSORWIRE_PYTHON`;
+//! without it the tests say so in a line that begins with `SKIP`, and pass.
+
+#![cfg(all(feature = "zmq", unix))]
+
+#[path = "common/peer.rs"]
+mod peer;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tensorwire::message::{Scalar, encode_to_vec, frames};
+use tensorwire::transport::{Frames, RecvFrames, SendFrames, zmq};
+use tensorwire::{DType, Decoder, Descriptor, TensorView};
+
+use peer::Peer;
+
+/// The script, which users start from.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/python/peer.py");
+
+/// No wait is longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn python() -> Option<OsString> {
+    let interpreter = std::env::var_os("TENSORWIRE_PYTHON");
+    if interpreter.is_none() {
+        let reason = "TENSORWIRE_PYTHON is not set, see tests/interop/setup.sh";
+        // Not `eprintln!`, which the harness captures.
+        let mut stderr = std::io::stderr();
+        writeln!(stderr, "SKIP: a peer in Python: {reason}").unwrap();
+    }
+    interpreter
+}
+
+/// The ends of a service: what it takes work from, and where it sends answers.
+struct Service {
+    pull: zmq::Socket<zmq::Pull>,
+    push: zmq::Socket<zmq::Push>,
+    received: zmq::Message,
+    decoder: Decoder,
+}
+
+impl Service {
+    fn new() -> Self {
+        let context = zmq::Context::new();
+        let pull = context.pull().recv_timeout(Some(PATIENCE));
+        let push = context.push().send_timeout(Some(PATIENCE));
+        Self {
+            pull: pull.bind("tcp://127.0.0.1:*").unwrap(),
+            push: push.bind("tcp://127.0.0.1:*").unwrap(),
+            received: zmq::Message::default(),
+            decoder: Decoder::new(),
+        }
+    }
+
+    /// Starts the script with its two endpoints in this order.
+    fn peer(&self, python: OsString, mode: &str, endpoints: [&str; 2]) -> Peer {
+        let mut command = Command::new(python);
+        command.arg(SCRIPT).arg(mode).args(endpoints);
+        Peer(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+/// A tensor of each dtype, none, a scalar, an empty one, and a list with holes.
+fn sent() -> Vec<(Descriptor<'static>, Vec<u8>)> {
+    let shape: &[usize] = &[2, 3];
+    let plain = DType::ALL.iter().map(|&dtype| {
+        let len = 6 * dtype.size();
+        let bytes = (0..len).map(|index| match dtype {
+            DType::Bool => (index % 2) as u8,
+            // No exponent of all ones: numpy may change the bits of a NaN.
+            _ => (index * 7 % 64) as u8,
+        });
+        (
+            Descriptor::new(dtype.name(), dtype, shape).unwrap(),
+            bytes.collect(),
+        )
+    });
+    let float32 = |value: f32| value.to_le_bytes().to_vec();
+    let scalar = Descriptor::new("scalar", DType::Float32, &[]).unwrap();
+    let empty = Descriptor::new("empty", DType::Float64, &[0, 4]).unwrap();
+    let member = Descriptor::new("caf\u{e9}", DType::Float32, &[1]).unwrap();
+    let others = [
+        (scalar, float32(1.5)),
+        (empty, Vec::new()),
+        (member.with_list_index(1), float32(-0.25)),
+        (member.with_list_index(4), float32(1e9)),
+    ];
+    plain.chain(others).collect()
+}
+
+#[test]
+fn a_service_in_python_answers() {
+    let Some(python) = python() else { return };
+    let mut service = Service::new();
+    let endpoints = [service.push.endpoint(), service.pull.endpoint()];
+    let mut peer = service.peer(python, "serve", endpoints);
+
+    let sent = sent();
+    let views = sent
+        .iter()
+        .map(|(descriptor, bytes)| TensorView::new(*descriptor, bytes));
+    let views: Vec<_> = views.map(Result::unwrap).collect();
+    let scalars = [
+        ("request_id", Scalar::from("caf\u{e9}")),
+        ("guidance_scale", Scalar::from(7.5)),
+        ("huge", Scalar::from(u128::MAX)),
+        ("nothing", Scalar::Float(f64::INFINITY)),
+    ];
+    let metadata = encode_to_vec(&views, &scalars).unwrap();
+    // Twice: a peer that answers goes on answering.
+    for _ in 0..2 {
+        service.push.send(&frames(&metadata, &views)).unwrap();
+        service.pull.recv_into(&mut service.received).unwrap();
+        let frames = service.received.frames();
+        // Byte for byte what this side writes.
+        let text = str::from_utf8(frames[0].as_ref());
+        assert_eq!(text, str::from_utf8(&metadata));
+        let message = service.decoder.decode(frames).unwrap();
+        assert_eq!(message.len(), sent.len());
+        for (answer, view) in message.tensors().zip(&views) {
+            match view.dtype() {
+                DType::Float32 if view.list_index().is_none() => {
+                    let doubled = view.elements::<f32>().unwrap().map(|value| value * 2.0);
+                    assert!(answer.elements::<f32>().unwrap().eq(doubled), "{answer:?}");
+                }
+                DType::Float64 => {
+                    let doubled = view.elements::<f64>().unwrap().map(|value| value * 2.0);
+                    assert!(answer.elements::<f64>().unwrap().eq(doubled), "{answer:?}");
+                }
+                _ => assert_eq!(answer.bytes(), view.bytes(), "{answer:?}"),
+            }
+        }
+        assert_eq!(message.list("caf\u{e9}").unwrap().len(), 5);
+    }
+
+    let stop = [("stop", Scalar::Bool(true))];
+    let metadata = encode_to_vec(tensorwire::message::NO_TENSORS, &stop).unwrap();
+    service.push.send(&[&metadata]).unwrap();
+    peer.finish(PATIENCE);
+}
+
+#[test]
+fn a_client_in_python_is_answered() {
+    let Some(python) = python() else { return };
+    let mut service = Service::new();
+    let endpoints = [service.pull.endpoint(), service.push.endpoint()];
+    let mut peer = service.peer(python, "ask", endpoints);
+
+    service.pull.recv_into(&mut service.received).unwrap();
+    let message = service.decoder.decode(service.received.frames()).unwrap();
+    assert_eq!(message.scalars().field("seed").unwrap().as_i64(), Ok(42));
+    let latents = message.tensor("latents").unwrap();
+    assert!(
+        latents
+            .elements::<f32>()
+            .unwrap()
+            .eq([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    );
+    let masks = message.list("masks").unwrap();
+    assert_eq!((masks.len(), masks.present_len()), (3, 2));
+
+    let doubled: Vec<f32> = latents
+        .elements::<f32>()
+        .unwrap()
+        .map(|value| value * 2.0)
+        .collect();
+    let shape: Vec<usize> = latents.dims().collect();
+    let latents = TensorView::from_slice("latents", shape.as_slice(), &doubled).unwrap();
+    let masks = masks.present().map(|(_, mask)| mask);
+    let answer: Vec<_> = [latents].into_iter().chain(masks).collect();
+    let metadata = encode_to_vec(&answer, &message.scalars()).unwrap();
+    service.push.send(&frames(&metadata, &answer)).unwrap();
+    // It has looked at the answer, and found it right.
+    peer.finish(PATIENCE);
+}
+
+#[test]
+fn the_peer_needs_numpy_and_pyzmq_alone() {
+    let script = fs::read_to_string(SCRIPT).unwrap();
+    let imports = script.lines().filter_map(|line| {
+        let module = line.trim_start().strip_prefix("import ");
+        assert!(!line.trim_start().starts_with("from "), "{line}");
+        module?.split(' ').next()
+    });
+    assert!(imports.eq(["json", "sys", "numpy", "zmq"]));
+}
