@@ -36,9 +36,9 @@ pub mod cuda;
 pub mod device;
 pub mod dtype;
 pub mod error;
-pub mod json;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "serde", feature = "std"))]
 pub mod interop;
+pub mod json;
 mod limits;
 pub mod message;
 #[cfg(feature = "std")]

@@ -66,11 +66,29 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    (
+        "interop",
+        &[
+            "bundle",
+            "convert",
+            "device",
+            "dtype",
+            "error",
+            "json",
+            "limits",
+            "message",
+            "tensor",
+            "transport",
+        ],
+    ),
 ];
 
 /// Where `unsafe` may stand: the adapters of foreign functions.
 const MAY_BE_UNSAFE: &[&str] = &[
     "bundle/mapped",
+    "interop/dlpack/export",
+    "interop/dlpack/import",
+    "interop/frame",
     "plane/region",
     "plane/shared",
     "transport/body",
