@@ -69,7 +69,12 @@ pub fn to_tensor(tensor: &TensorView<'_>, device: &Device) -> Result<Tensor, Can
         DType::Float8E4M3Fn => {
             let dims = dims(tensor);
             let dtype = candle_core::DType::F8E4M3;
-            Ok(Tensor::from_raw_buffer(tensor.bytes(), dtype, &dims, device)?)
+            Ok(Tensor::from_raw_buffer(
+                tensor.bytes(),
+                dtype,
+                &dims,
+                device,
+            )?)
         }
         DType::Int16 => copy::<i16>(tensor, device),
         DType::Int32 => copy::<i32>(tensor, device),
@@ -84,7 +89,11 @@ fn copy<T: Element + WithDType>(
     tensor: &TensorView<'_>,
     device: &Device,
 ) -> Result<Tensor, CandleError> {
-    Ok(Tensor::from_vec(tensor.to_vec::<T>()?, dims(tensor), device)?)
+    Ok(Tensor::from_vec(
+        tensor.to_vec::<T>()?,
+        dims(tensor),
+        device,
+    )?)
 }
 
 fn dims(tensor: &TensorView<'_>) -> Vec<usize> {
@@ -299,7 +308,10 @@ mod tests {
     #[test]
     fn two_tensors_of_one_name_make_no_message() {
         let tensor = Tensor::new(&[1_u8], &CPU).unwrap();
-        let error = to_parts([("x", &tensor), ("x", &tensor)], &crate::message::NO_SCALARS);
+        let error = to_parts(
+            [("x", &tensor), ("x", &tensor)],
+            &crate::message::NO_SCALARS,
+        );
         let duplicate = EncodeError::DuplicateField { index: 1 };
         assert!(matches!(error, Err(CandleError::Encode(found)) if found == duplicate));
     }

@@ -31,7 +31,7 @@ mod elements;
 mod frame;
 #[cfg(feature = "ndarray")]
 pub mod ndarray;
-#[cfg(any())]
+#[cfg(feature = "serde")]
 pub mod serde;
 
 #[cfg(feature = "std")]

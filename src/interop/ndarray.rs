@@ -225,7 +225,10 @@ mod tests {
             assert_eq!(either, expected);
             assert_eq!(to_array::<f32>(&tensor).unwrap(), expected);
             let in_place = either.as_ptr().cast() == bytes.as_ptr();
-            assert_eq!((either.is_view(), in_place), (shift % 4 == 0, shift % 4 == 0));
+            assert_eq!(
+                (either.is_view(), in_place),
+                (shift % 4 == 0, shift % 4 == 0)
+            );
             match view::<f32>(&tensor) {
                 Ok(array) => {
                     assert_eq!(shift % 4, 0);
@@ -260,7 +263,10 @@ mod tests {
             expected: DType::Int8,
             actual: DType::Bool,
         };
-        assert_eq!(to_array::<i8>(&tensor).unwrap_err(), ArrayError::Cast(wrong));
+        assert_eq!(
+            to_array::<i8>(&tensor).unwrap_err(),
+            ArrayError::Cast(wrong)
+        );
     }
 
     #[test]
@@ -271,7 +277,10 @@ mod tests {
         assert_eq!((lent.dtype(), lent.byte_len()), (DType::Int16, 48));
         assert_eq!(lent.shape(), [2, 3, 4]);
         let half = all.slice(s![1.., .., ..]);
-        assert_eq!(tensor("half", &half).unwrap().bytes().as_ptr(), half.as_ptr().cast());
+        assert_eq!(
+            tensor("half", &half).unwrap().bytes().as_ptr(),
+            half.as_ptr().cast()
+        );
         let others = [
             all.view().reversed_axes().into_dyn(),
             all.slice(s![.., ..;2, ..]).into_dyn(),

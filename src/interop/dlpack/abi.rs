@@ -1,7 +1,6 @@
 //! DLPack's structs, as `dlpack.h` has them.
 
 use core::ffi::c_void;
-use core::ptr;
 
 use crate::dtype::DType;
 
@@ -43,14 +42,15 @@ pub(super) struct Tensor {
     pub(super) byte_offset: u64,
 }
 
+#[cfg(test)]
 impl Tensor {
     pub(super) const EMPTY: Self = Self {
-        data: ptr::null_mut(),
+        data: core::ptr::null_mut(),
         device: Device::HOST,
         rank: 0,
         dtype: DataType::of(DType::UInt8),
-        shape: ptr::null_mut(),
-        strides: ptr::null_mut(),
+        shape: core::ptr::null_mut(),
+        strides: core::ptr::null_mut(),
         byte_offset: 0,
     };
 }

@@ -73,7 +73,10 @@ impl fmt::Display for DlpackError {
         match *self {
             Self::Cast(error) => error.fmt(f),
             Self::DType { code, bits, lanes } => {
-                write!(f, "no dtype of code {code} with {bits} bits in {lanes} lanes")
+                write!(
+                    f,
+                    "no dtype of code {code} with {bits} bits in {lanes} lanes"
+                )
             }
             Self::Device { kind, id } => {
                 write!(f, "on device {id} of kind {kind}, not in the host's memory")

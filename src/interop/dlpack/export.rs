@@ -210,7 +210,11 @@ fn extents(descriptor: &Descriptor<'_>) -> Result<Rc<[i64]>, DlpackError> {
     let dims: Result<Vec<i64>, _> = shape.dims().map(i64::try_from).collect();
     let dims = dims.map_err(overflow)?;
     // All products are below the one that the descriptor has checked.
-    let stride = |inner: &[i64]| inner.iter().fold(1_i64, |all, dim| all.saturating_mul((*dim).max(1)));
+    let stride = |inner: &[i64]| {
+        inner
+            .iter()
+            .fold(1_i64, |all, dim| all.saturating_mul((*dim).max(1)))
+    };
     let strides = (1..=dims.len()).map(|from| stride(dims.get(from..).unwrap_or_default()));
     Ok(dims.iter().copied().chain(strides).collect())
 }
@@ -240,7 +244,8 @@ fn see(descriptor: &Descriptor<'_>, owner: &Owner) -> Result<*const u8, DlpackEr
 
 fn describe(descriptor: &Descriptor<'_>, data: *mut u8, extents: &mut Rc<[i64]>) -> Tensor {
     let rank = descriptor.shape().rank();
-    let (shape, strides) = match Rc::get_mut(extents).and_then(|all| all.split_at_mut_checked(rank)) {
+    let (shape, strides) = match Rc::get_mut(extents).and_then(|all| all.split_at_mut_checked(rank))
+    {
         // Both from one borrow of the whole.
         Some((shape, strides)) => (shape.as_mut_ptr(), strides.as_mut_ptr()),
         None => (core::ptr::null_mut(), core::ptr::null_mut()),
@@ -321,7 +326,10 @@ mod tests {
         let tensor = managed.tensor;
         assert_eq!(tensor.data.cast_const().cast(), address);
         assert_eq!(tensor.device, Device::HOST);
-        assert_eq!((tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes), (2, 32, 1));
+        assert_eq!(
+            (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes),
+            (2, 32, 1)
+        );
         assert_eq!(numbers(tensor.shape, tensor.rank), [2, 3, 2]);
         assert_eq!(numbers(tensor.strides, tensor.rank), [6, 2, 1]);
         assert_eq!(tensor.byte_offset, 0);
@@ -380,9 +388,21 @@ mod tests {
             actual: 16,
         };
         let cases = [
-            (descriptor(DType::Float32, &[4]), 2, DlpackError::Cast(misaligned)),
-            (descriptor(DType::Float32, &[3]), 0, DlpackError::Encode(length)),
-            (descriptor(DType::UInt8, &rank), 0, DlpackError::Rank { rank: 65 }),
+            (
+                descriptor(DType::Float32, &[4]),
+                2,
+                DlpackError::Cast(misaligned),
+            ),
+            (
+                descriptor(DType::Float32, &[3]),
+                0,
+                DlpackError::Encode(length),
+            ),
+            (
+                descriptor(DType::UInt8, &rank),
+                0,
+                DlpackError::Rank { rank: 65 },
+            ),
         ];
         for (descriptor, shift, expected) in cases {
             let (owner, _) = told(shift, 16);
@@ -413,7 +433,8 @@ mod tests {
                 assert_eq!(export.tensor.data.addr() % 64, 0);
                 if len > 0 {
                     // SAFETY: the bytes of the export.
-                    let copy = unsafe { slice::from_raw_parts(export.tensor.data.cast::<u8>(), len) };
+                    let copy =
+                        unsafe { slice::from_raw_parts(export.tensor.data.cast::<u8>(), len) };
                     assert_eq!(copy, bytes);
                 }
             }

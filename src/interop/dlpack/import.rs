@@ -244,9 +244,8 @@ unsafe fn read(numbers: *const i64, rank: usize) -> Vec<i64> {
 }
 
 fn sizes(dims: &[i64]) -> Result<Box<[usize]>, DlpackError> {
-    let size = |(index, &dim)| {
-        usize::try_from(dim).map_err(|_| DlpackError::NegativeDim { index, dim })
-    };
+    let size =
+        |(index, &dim)| usize::try_from(dim).map_err(|_| DlpackError::NegativeDim { index, dim });
     dims.iter().enumerate().map(size).collect()
 }
 
@@ -369,13 +368,23 @@ mod tests {
                 lanes: 4,
             },
         ),
-        ("negative rank", |tensor| tensor.rank = -1, DlpackError::Rank { rank: -1 }),
+        (
+            "negative rank",
+            |tensor| tensor.rank = -1,
+            DlpackError::Rank { rank: -1 },
+        ),
         (
             "rank out of reach",
             |tensor| tensor.rank = i32::MAX,
-            DlpackError::Rank { rank: 2_147_483_647 },
+            DlpackError::Rank {
+                rank: 2_147_483_647,
+            },
         ),
-        ("rank one over", |tensor| tensor.rank = 65, DlpackError::Rank { rank: 65 }),
+        (
+            "rank one over",
+            |tensor| tensor.rank = 65,
+            DlpackError::Rank { rank: 65 },
+        ),
         (
             "no shape",
             |tensor| tensor.shape = ptr::null_mut(),
@@ -428,9 +437,18 @@ mod tests {
                     dim: i64::MIN,
                 },
             ),
-            ([i64::MAX, 1], DlpackError::Encode(EncodeError::ShapeOverflow)),
-            ([1 << 32, 1 << 32], DlpackError::Encode(EncodeError::ShapeOverflow)),
-            ([0, i64::MAX], DlpackError::Encode(EncodeError::ShapeOverflow)),
+            (
+                [i64::MAX, 1],
+                DlpackError::Encode(EncodeError::ShapeOverflow),
+            ),
+            (
+                [1 << 32, 1 << 32],
+                DlpackError::Encode(EncodeError::ShapeOverflow),
+            ),
+            (
+                [0, i64::MAX],
+                DlpackError::Encode(EncodeError::ShapeOverflow),
+            ),
         ];
         for (shape, expected) in SHAPES {
             let mut shape = *shape;
@@ -481,7 +499,10 @@ mod tests {
         // SAFETY: its pointers lead to what the test has.
         let import = unsafe { Import::from_raw(&raw mut managed) }.unwrap();
         assert_eq!(import.as_ref().as_ptr(), data[1..].as_ptr().cast());
-        assert_eq!(import.view("x").unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+        assert_eq!(
+            import.view("x").unwrap().to_vec::<f32>().unwrap(),
+            [2.0, 3.0]
+        );
         assert_eq!((import.dtype(), import.shape()), (DType::Float32, &[2][..]));
     }
 

@@ -191,7 +191,10 @@ mod tests {
             let again: TensorInfo = serde_json::from_str(&text).unwrap();
             assert_eq!(again.list_index(), list_index);
             assert!(again.name() == "caf\u{e9}\"\n");
-            assert_eq!((again.dtype(), again.shape()), (DType::Int16, &[2, 0, 3][..]));
+            assert_eq!(
+                (again.dtype(), again.shape()),
+                (DType::Int16, &[2, 0, 3][..])
+            );
             // As a format without keys has it.
             let bare = format!(
                 r#"["caf\u00e9\"\n",[2,0,3],"int16",{}]"#,
@@ -220,18 +223,42 @@ mod tests {
             (of("x", "-1", ""), "invalid value: integer `-1`"),
             (of("x", "1.0", ""), "invalid type: floating point"),
             (of("x", "9223372036854775808", ""), "tensor of more than"),
-            (of("x", "0,4294967296,4294967296", ""), "tensor of more than"),
+            (
+                of("x", "0,4294967296,4294967296", ""),
+                "tensor of more than",
+            ),
             (of("x", &dims, ""), "invalid length 65, expected at most 64"),
-            (of(&long, "1", ""), "name of 1025 bytes where 1024 are allowed"),
-            (of("x", "1", ",\"list_index\":-2"), "list_index -2 is neither"),
-            (of("x", "1", ",\"list_index\":4097"), "neither -1 nor 0 to 4096"),
+            (
+                of(&long, "1", ""),
+                "name of 1025 bytes where 1024 are allowed",
+            ),
+            (
+                of("x", "1", ",\"list_index\":-2"),
+                "list_index -2 is neither",
+            ),
+            (
+                of("x", "1", ",\"list_index\":4097"),
+                "neither -1 nor 0 to 4096",
+            ),
             (of("x", "1", ",\"list_index\":1000000000000"), "neither -1"),
             (of("x", "1", ",\"list_index\":null"), "invalid type: null"),
-            (of("x", "1", ",\"dtype\":\"int8\""), "duplicate field `dtype`"),
+            (
+                of("x", "1", ",\"dtype\":\"int8\""),
+                "duplicate field `dtype`",
+            ),
             (of("x", "1", ",\"shape\":[]"), "duplicate field `shape`"),
-            (r#"{"shape":[],"dtype":"int8"}"#.into(), "missing field `field_name`"),
-            (r#"{"field_name":"x","dtype":"int8"}"#.into(), "missing field `shape`"),
-            (r#"{"field_name":"x","shape":[]}"#.into(), "missing field `dtype`"),
+            (
+                r#"{"shape":[],"dtype":"int8"}"#.into(),
+                "missing field `field_name`",
+            ),
+            (
+                r#"{"field_name":"x","dtype":"int8"}"#.into(),
+                "missing field `shape`",
+            ),
+            (
+                r#"{"field_name":"x","shape":[]}"#.into(),
+                "missing field `dtype`",
+            ),
             (r#"["x",[1]]"#.into(), "invalid length 2"),
             ("7".into(), "name, shape, dtype and list index"),
         ];

@@ -106,9 +106,9 @@ impl Serialize for Name<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_plain() {
             Some(name) => serializer.serialize_str(name),
-            None if self.0.decoded_len().is_err() => {
-                Err(serde::ser::Error::custom("a lone surrogate in a field name"))
-            }
+            None if self.0.decoded_len().is_err() => Err(serde::ser::Error::custom(
+                "a lone surrogate in a field name",
+            )),
             None => serializer.collect_str(&self.0),
         }
     }
@@ -158,7 +158,8 @@ mod tests {
             let mut buffer = [0; 512];
             let metadata = encode_into([descriptor], &NO_SCALARS, &mut buffer).unwrap();
             let text = serde_json::to_string(&descriptor).unwrap();
-            let expected = std::format!("{{\"tensor_descriptors\":[{text}],\"scalar_fields\":{{}}}}");
+            let expected =
+                std::format!("{{\"tensor_descriptors\":[{text}],\"scalar_fields\":{{}}}}");
             assert_eq!(core::str::from_utf8(metadata), Ok(&*expected));
         }
     }
