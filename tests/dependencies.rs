@@ -86,8 +86,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 /// Where `unsafe` may stand: the adapters of foreign functions.
 const MAY_BE_UNSAFE: &[&str] = &[
     "bundle/mapped",
-    "interop/dlpack/export",
-    "interop/dlpack/import",
+    "interop/dlpack",
     "interop/frame",
     "plane/region",
     "plane/shared",

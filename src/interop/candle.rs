@@ -239,7 +239,7 @@ mod tests {
     fn odd(bytes: &[u8], target: &mut Vec<u8>) -> usize {
         target.clear();
         target.resize(64, 0);
-        let shift = usize::from(target.as_ptr().addr() % 2 == 0);
+        let shift = usize::from(target.as_ptr().addr().is_multiple_of(2));
         target[shift..][..bytes.len()].copy_from_slice(bytes);
         shift
     }

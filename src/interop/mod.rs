@@ -14,7 +14,7 @@
 //! | `candle` | a tensor, copied | tensors, copied |
 //! | `dlpack` | in place, with the frame as the owner; a copy, on request | in place, with its producer as the owner |
 //! | `bytes` | frames, each with a share in the received message | `Bytes`, given away |
-//! | [`serde`](mod@serde) | `DType`, `Descriptor`, `TensorInfo`, errors | `DType`, `TensorInfo` |
+//! | `serde` | `DType`, `Descriptor`, `TensorInfo`, errors | `DType`, `TensorInfo` |
 //!
 //! Nothing copies without saying so, and nothing that is refused is lost. Types of other crates stand in the public API of
 //! the module of their name and nowhere else; a new major version of one of them is a new major version of this crate.

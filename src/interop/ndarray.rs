@@ -1,4 +1,4 @@
-//! Tensors as [`ndarray`](::ndarray) arrays, and arrays as tensors.
+//! Tensors as [`ndarray`] arrays, and arrays as tensors.
 //!
 //! | call | gives | copies |
 //! |---|---|---|

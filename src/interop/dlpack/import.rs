@@ -330,12 +330,10 @@ mod tests {
         unsafe { Import::from_raw(&raw mut managed) }.err()
     }
 
-    /// (change, what is wrong)
-    type Case = (&'static str, fn(&mut Tensor), DlpackError);
-
     const MAX: u64 = i64::MAX.unsigned_abs();
 
-    const HOSTILE: &[Case] = &[
+    /// (name, change, what is wrong)
+    const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
         (
             "a device",
             |tensor| tensor.device = Device { kind: 2, id: 3 },
@@ -462,14 +460,14 @@ mod tests {
     #[test]
     fn only_elements_in_order_without_gaps_are_taken() {
         /// (dimensions, strides, what is wrong: dimension, expected)
-        const CASES: &[([i64; 2], [i64; 2], Option<(usize, i64)>)] = &[
+        const CASES: &[([i64; 2], [i64; 2], Option<[i64; 2]>)] = &[
             ([2, 3], [3, 1], None),
             // Transposed, with gaps, repeated, reversed.
-            ([2, 3], [1, 2], Some((1, 1))),
-            ([2, 3], [6, 1], Some((0, 3))),
-            ([2, 3], [0, 1], Some((0, 3))),
-            ([2, 3], [3, -1], Some((1, 1))),
-            ([2, 3], [i64::MIN, 1], Some((0, 3))),
+            ([2, 3], [1, 2], Some([1, 1])),
+            ([2, 3], [6, 1], Some([0, 3])),
+            ([2, 3], [0, 1], Some([0, 3])),
+            ([2, 3], [3, -1], Some([1, 1])),
+            ([2, 3], [i64::MIN, 1], Some([0, 3])),
             // Of one element a stride says nothing, nor of none.
             ([1, 6], [-77, 1], None),
             ([6, 1], [1, i64::MAX], None),
@@ -479,10 +477,13 @@ mod tests {
         for &(mut shape, mut strides, wrong) in CASES {
             let mut tensor = tensor(&data, &mut shape);
             tensor.strides = strides.as_mut_ptr();
-            let expected = wrong.map(|(index, expected)| DlpackError::Strides {
-                index,
-                expected,
-                actual: strides[index],
+            let expected = wrong.map(|[index, expected]| {
+                let index = usize::try_from(index).unwrap();
+                DlpackError::Strides {
+                    index,
+                    expected,
+                    actual: strides[index],
+                }
             });
             assert_eq!(refused(tensor), expected, "{shape:?} {strides:?}");
         }

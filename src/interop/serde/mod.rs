@@ -1,10 +1,10 @@
-//! What is said of tensors, and what went wrong, for [`serde`](::serde).
+//! What is said of tensors, and what went wrong, for [`serde`].
 //!
 //! | type | is written as | is read |
 //! |---|---|---|
 //! | [`DType`] | its name | yes, these names alone |
-//! | [`Descriptor`] | a map of `field_name`, `shape`, `dtype`, `list_index`, in this order: as on the wire | as a [`TensorInfo`](crate::device::TensorInfo) |
-//! | [`TensorInfo`](crate::device::TensorInfo) (`std`) | the same | yes, keys in any order, others skipped; without `list_index` it is -1 |
+//! | [`Descriptor`] | a map of `field_name`, `shape`, `dtype`, `list_index`, in this order: as on the wire | as a `TensorInfo` |
+//! | `TensorInfo` (`std`) | the same | yes, keys in any order, others skipped; without `list_index` it is -1 |
 //! | errors | a map of `kind`, `offset`, `descriptor`, `numbers`, `message` | no |
 //!
 //! A `Descriptor` borrows its shape as numbers, which no text has: so it is not read, and its owned form is. A `TensorInfo`
