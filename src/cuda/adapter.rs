@@ -98,8 +98,9 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// The driver's: a copy failed.
+    /// The driver's: a copy failed, or what was dropped could not be freed.
     pub fn poll(&self) -> Result<(), CudaError> {
+        self.shared.driver.enter()?;
         self.shared.ring.poll()
     }
 

@@ -42,7 +42,9 @@ impl Allocation {
             .ok_or_else(|| {
                 CudaError::new(ErrorKind::OutOfMemory { bytes: len }, Step::AllocatePinned)
             })?;
-        let base = driver.allocate_pinned(room)?;
+        let base = driver.allocate_pinned(room);
+        // Of what was asked for, without the gap.
+        let base = base.map_err(|error| error.of_bytes(len))?;
         let gap = base.align_offset(ALIGNMENT).min(ALIGNMENT);
         // SAFETY: `NonNull::add` asks that the result is in the same allocation, or at its end: it has
         // `len + ALIGNMENT` bytes, no more than `isize::MAX`, and the gap is no more than `ALIGNMENT`.

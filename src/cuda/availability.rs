@@ -129,3 +129,37 @@ impl fmt::Display for Unavailable {
 }
 
 impl core::error::Error for Unavailable {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn errors_say_what_is_missing_with_its_numbers() {
+        for (error, text) in [
+            (
+                Unavailable::MissingFunction { name: "cuInit" },
+                "the library of the driver has no function cuInit",
+            ),
+            (Unavailable::NoLibrary, "no library of a CUDA driver found"),
+            (
+                Unavailable::NoSuchDevice {
+                    ordinal: 3,
+                    count: 2,
+                },
+                "no device 3: there are 2",
+            ),
+            (
+                Unavailable::OldDriver {
+                    version: 11020,
+                    required: 11040,
+                },
+                "the driver knows CUDA 11.2, and 11.4 is needed",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

@@ -104,7 +104,8 @@ impl Cuda {
         // SAFETY: `begin_copies` asks for pinned memory with room for each source, which nobody uses or frees until the
         // copies have run: `lay_out` has put all of them inside of `len` bytes, the slots have
         // as many, and are the ring's from `submit` on, with or without an error, until it knows that the copies are over.
-        let begun = unsafe { shared.begin_copies(sources, offsets, slots.start(), producer) };
+        let begun =
+            unsafe { shared.begin_copies(sources, offsets, ALIGN, slots.start(), producer) };
         if !begun.is_begun {
             return begun.result.and_then(|()| slots.submit(&shared.to_host));
         }

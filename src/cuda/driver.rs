@@ -155,9 +155,7 @@ impl Driver {
         // SAFETY: `malloc_host` has no conditions, but that a context is current, which `enter` saw to;
         // that the memory holds anything is passed on.
         let pointer = unsafe { result::malloc_host(len, 0) };
-        let pointer = self
-            .check(Step::AllocatePinned, pointer)
-            .map_err(|error| error.of_bytes(len))?;
+        let pointer = self.check(Step::AllocatePinned, pointer)?;
         NonNull::new(pointer.cast()).ok_or_else(|| {
             CudaError::new(ErrorKind::OutOfMemory { bytes: len }, Step::AllocatePinned)
         })
@@ -231,7 +229,7 @@ impl Driver {
     }
 
     /// Frees device memory after what is on `stream` by now; where the device has no such order, it waits for
-    /// the stream.
+    /// the stream, and leaks the memory if it is not known, asked twice, that the stream has run.
     ///
     /// # Safety
     ///
@@ -244,14 +242,23 @@ impl Driver {
             // once: the caller says so.
             unsafe { result::free_async(pointer, stream.cu_stream()) }
         } else {
-            // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
-            let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
-            self.park(Step::FreeDevice, ran);
+            if !self.has_run(stream) && !self.has_run(stream) {
+                // The memory may be in use for ever: it is leaked.
+                return;
+            }
             // SAFETY: `free_sync` asks for memory of `malloc_sync`, once: the caller says so, and the context
             // answers `has_async_alloc` as it did then.
             unsafe { result::free_sync(pointer) }
         };
         self.park(Step::FreeDevice, freed);
+    }
+
+    /// Waits until what is on `stream` by now has run; an error is parked, and says that it is not known.
+    fn has_run(&self, stream: &CudaStream) -> bool {
+        // SAFETY: `stream::synchronize` asks for a stream that is not destroyed: it is borrowed.
+        let ran = unsafe { result::stream::synchronize(stream.cu_stream()) };
+        self.park(Step::FreeDevice, ran);
+        ran.is_ok()
     }
 
     /// Puts a copy of `len` pinned bytes to the device on `stream`.

@@ -129,13 +129,13 @@ impl Driver {
     }
 
     pub(super) fn name(&self, device: c_int) -> Result<String, Unavailable> {
-        type Function = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> RawCode;
         const NAME: &str = "cuDeviceGetName";
         const ROOM: usize = 256;
         // One more than the driver is told of, for a zero at the end.
         let mut name = [0_u8; ROOM + 1];
         let room = c_int::try_from(ROOM).unwrap_or(0);
-        let function = self.function::<Function>(NAME)?;
+        let function =
+            self.function::<unsafe extern "C" fn(*mut c_char, c_int, c_int) -> RawCode>(NAME)?;
         // SAFETY: `cuDeviceGetName` writes up to as many bytes as it is told, which are there.
         let code = unsafe { function(name.as_mut_ptr().cast(), room, device) };
         check(NAME, code)?;
@@ -153,12 +153,12 @@ impl Driver {
     }
 
     pub(super) fn has_memory_pools(&self, device: c_int) -> Result<bool, Unavailable> {
-        type Function = unsafe extern "C" fn(*mut c_int, c_uint, c_int) -> RawCode;
         const NAME: &str = "cuDeviceGetAttribute";
         /// `CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED`
         const MEMORY_POOLS_SUPPORTED: c_uint = 115;
         let mut value: c_int = 0;
-        let function = self.function::<Function>(NAME)?;
+        let function =
+            self.function::<unsafe extern "C" fn(*mut c_int, c_uint, c_int) -> RawCode>(NAME)?;
         // SAFETY: `cuDeviceGetAttribute` writes an `int` to where it is told, and checks attribute and device.
         check(NAME, unsafe {
             function(&raw mut value, MEMORY_POOLS_SUPPORTED, device)

@@ -12,8 +12,14 @@
 //! - [`availability`] tells whether there is a driver and a device, and why not. Nothing here panics without one.
 //! - [`Cuda`] is the [`Device`](crate::device::Device): uploads, landings and downloads by way of a ring of pinned slots.
 //! - [`Pinned`] is pinned memory of one's own, to receive into: from there an upload copies nothing on the host.
+//! - [`Source`] is memory of anybody's on the device, to [download](Cuda::download_sources) or to store: a `CudaSlice` of cudarc, say.
 //! - [`PinnedRegion`] pins the slots of a data plane's region, and loads and stores them by manifest.
+//! - [`guide`] tells what is copied where, what waits, and how to size the ring.
 #![allow(unsafe_code)]
+
+pub mod guide {
+    #![doc = include_str!("guide.md")]
+}
 
 mod adapter;
 mod allocation;

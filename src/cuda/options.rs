@@ -30,7 +30,8 @@ impl Options {
         }
     }
 
-    /// Sets how many slots of how many bytes the ring has; the bytes are rounded up to a multiple of 256.
+    /// Sets how many slots of how many bytes the ring has; the bytes are rounded up to a multiple of 256. It has one
+    /// slot at least.
     ///
     /// A tensor larger than a slot goes through in chunks as large as one. To be downloaded, all
     /// tensors of one call have to fit in the ring.

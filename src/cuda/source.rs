@@ -16,7 +16,6 @@ use super::error::{CudaError, Step};
 use super::tensor::{Tensor, View, offset};
 use crate::device::{DeviceTensor as _, ErrorKind, TensorInfo};
 use crate::tensor::Element;
-use crate::transfer::manifest::ALIGNMENT;
 
 /// A tensor to bring back from the device: what it is called and looks like, and where its bytes are.
 ///
@@ -182,6 +181,9 @@ impl Shared {
     /// Puts copies of `sources` on the stream to the host, each to its offset from `target`, after what is on `producer` by
     /// now. Sources without a byte are left out.
     ///
+    /// Neighbours on the device that are to be neighbours on the host come in one copy, if the gap is at most `gap` bytes:
+    /// those are copied as well, and may hold what others have left there.
+    ///
     /// # Safety
     ///
     /// Until the copies have run, the memory from `target` on is pinned, in one allocation with room for each source at its offset,
@@ -190,6 +192,7 @@ impl Shared {
         &self,
         sources: &[Source<'_>],
         offsets: &[usize],
+        gap: usize,
         target: NonNull<u8>,
         producer: &CudaStream,
     ) -> Begun {
@@ -206,12 +209,11 @@ impl Shared {
         while begun.result.is_ok()
             && let Some((index, (source, offset))) = places.next()
         {
-            // Neighbours that are to be neighbours come in one copy, with the gaps between them.
             let mut len = source.info.byte_len();
             let is_next = |len: usize, other: &Source<'_>, start: usize| {
                 let distance = start.checked_sub(offset)?;
-                let gap = distance.checked_sub(len)?;
-                (gap < ALIGNMENT && other.is_behind(source, distance)).then_some(distance)
+                let between = distance.checked_sub(len)?;
+                (between <= gap && other.is_behind(source, distance)).then_some(distance)
             };
             while let Some(&(_, (other, start))) = places.peek()
                 && let Some(distance) = is_next(len, other, start)
@@ -292,7 +294,9 @@ impl Shared {
         for source in sources {
             let stream = &**source.stream();
             if stream != previous && stream != producer {
-                result = result.and(self.driver.wait(stream, event));
+                // Each of them, whatever became of the others.
+                let waits = self.driver.wait(stream, event);
+                result = result.and(waits);
                 previous = stream;
             }
         }

@@ -247,3 +247,39 @@ pub(super) fn left(until: Deadline) -> Wait {
         Err(_) => Wait::Never,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (bytes in the slot, address, group, whether they are one copy with 100 bytes at 512 for 0x7000 of group 3)
+    const NEXT: &[(usize, CUdeviceptr, usize, bool)] = &[
+        (612, 0x7064, 3, true),
+        (768, 0x7100, 3, true),
+        // The same gap in the slot and in memory, or none.
+        (768, 0x7200, 3, false),
+        (1024, 0x7100, 3, false),
+        // Memory that happens to lie behind is not part of one copy.
+        (768, 0x7100, 4, false),
+        // What comes before.
+        (256, 0x6f00, 3, false),
+    ];
+
+    #[test]
+    fn neighbours_in_the_slot_and_in_one_allocation_are_one_copy() {
+        let target = |address, group| Target {
+            address,
+            group,
+            tensor: 0,
+        };
+        let piece = Piece {
+            at: 512,
+            len: 100,
+            target: target(0x7000, 3),
+        };
+        for &(at, address, group, expected) in NEXT {
+            let actual = piece.goes_on(at, target(address, group));
+            assert_eq!(actual, expected, "{at} for {address:#x} of {group}");
+        }
+    }
+}

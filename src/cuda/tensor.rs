@@ -27,6 +27,26 @@ use crate::transport::Wait;
 /// [`View`], which sees to the order, or after [`wait_on`](Self::wait_on). Dropped, its memory is freed in the order of
 /// its own stream, after the reads through views on others; if cudarc's event tracking is
 /// disabled, reads on other streams have to be over, or joined, before the tensor is dropped.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tensorwire::TensorView;
+/// use tensorwire::cuda::{Cuda, Options};
+/// use tensorwire::device::Device;
+/// use tensorwire::transport::Wait;
+///
+/// let cuda = Cuda::open(0, Options::new())?;
+/// let stream = cuda.context().new_stream()?;
+/// let host = TensorView::from_slice("sigmas", &[3], &[1.0_f32, 0.5, 0.25])?;
+/// let tensor = cuda.upload(&host, &stream, Wait::Configured)?;
+///
+/// // A copy on another stream, as a kernel would read it: it waits for the upload, this thread does not.
+/// let other = cuda.context().new_stream()?;
+/// let mut sigmas = other.alloc_zeros::<f32>(3)?;
+/// other.memcpy_dtod(&tensor.view::<f32>()?, &mut sigmas)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Tensor {
     info: TensorInfo,

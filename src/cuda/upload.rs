@@ -108,6 +108,23 @@ impl Cuda {
     /// # Errors
     ///
     /// `Length` unless there are just as many bytes as the descriptor says. `OutOfMemory`, the driver's.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use std::io::Read;
+    /// use tensorwire::cuda::{Cuda, Options};
+    /// use tensorwire::{DType, Descriptor};
+    ///
+    /// let cuda = Cuda::open(0, Options::new())?;
+    /// let stream = cuda.context().new_stream()?;
+    /// let latents = Descriptor::new("latents", DType::Float32, &[1, 16, 30, 52])?;
+    /// let mut frame = cuda.allocate_pinned(latents.byte_len())?;
+    /// std::io::stdin().read_exact(frame.as_mut())?;
+    /// let tensor = cuda.upload_pinned(&latents, frame.share(), &stream)?;
+    /// # let _ = tensor;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn upload_pinned(
         &self,
         descriptor: &Descriptor<'_>,

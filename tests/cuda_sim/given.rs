@@ -1,5 +1,7 @@
 //! Tensors to bring to a device, and what is there afterwards.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, result};
@@ -75,7 +77,7 @@ impl Given {
     #[track_caller]
     pub(crate) fn assert_is(&self, tensor: &Tensor) {
         let info = tensor.info();
-        assert!(info.name() == &*self.name, "{info:?}");
+        assert!(info.name() == *self.name, "{info:?}");
         assert_eq!((info.dtype(), info.shape()), (self.dtype, &*self.shape));
         assert!(tensor.device_pointer().is_multiple_of(256));
         assert!(read(tensor) == self.bytes, "{info:?} has other bytes");

@@ -1,5 +1,6 @@
 //! Tensors into memory of the device that is there already.
 
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr as _};
 use tensorwire::cuda::Step;
 use tensorwire::device::{DeviceError as _, ErrorKind};
@@ -200,5 +201,65 @@ fn a_full_ring_is_told_and_the_target_can_be_used_and_freed() {
             drop(slice);
             simulated::release(Streams::All);
         }
+    });
+}
+
+#[test]
+fn where_the_order_cannot_be_had_nothing_is_copied() {
+    let name = "into::where_the_order_cannot_be_had_nothing_is_copied";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let (cuda, stream) = open();
+        let given = Given::of_len("latents", 5000);
+        let mut slice: CudaSlice<u8> = stream.alloc_zeros(5000).unwrap();
+        let before = calls("cuMemcpyHtoDAsync_v2");
+        // cudarc parks this: it has the stream to the device wait for the zeros.
+        simulated::fail("cuStreamWaitEvent", 0, CUresult::CUDA_ERROR_NOT_PERMITTED);
+        let error = cuda
+            .upload_into(&given.view(), &mut slice, Wait::Forever)
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.step()),
+            (ErrorKind::Backend, Step::WaitEvent)
+        );
+        assert_eq!(calls("cuMemcpyHtoDAsync_v2"), before);
+        assert_eq!(bytes(&slice), [0; 5000]);
+        cuda.upload_into(&given.view(), &mut slice, Wait::Forever)
+            .unwrap();
+        assert!(bytes(&slice) == given.bytes);
+    });
+}
+
+#[test]
+fn after_any_error_the_target_can_be_freed_at_once() {
+    let name = "into::after_any_error_the_target_can_be_freed_at_once";
+    simulated::test(name, || {
+        if !simulated::needs_script(name) {
+            return;
+        }
+        let given = Given::of_len("latents", 5000);
+        let mut told = 0;
+        for is_tracking in [true, false] {
+            for call in ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"] {
+                for number in 0..6 {
+                    let (cuda, stream) = open();
+                    if !is_tracking {
+                        // SAFETY: `disable_event_tracking` asks to order uses on several streams by other means: one is used.
+                        unsafe { cuda.context().disable_event_tracking() };
+                    }
+                    let mut slice: CudaSlice<u8> = stream.alloc_zeros(5000).unwrap();
+                    stream.synchronize().unwrap();
+                    simulated::fail(call, number, CUresult::CUDA_ERROR_NOT_PERMITTED);
+                    let result = cuda.upload_into(&given.view(), &mut slice, Wait::Forever);
+                    simulated::fail_no_more();
+                    told += usize::from(result.is_err());
+                    drop(slice);
+                }
+            }
+        }
+        // Of the ring's event, and of those on either side of the copies, each made, recorded and waited for.
+        assert!(told >= 12, "{told}");
     });
 }

@@ -3,12 +3,21 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
+mod doubt;
+mod availability;
+mod bare;
+mod faults;
 mod frames;
 mod given;
 mod honesty;
 mod into;
 mod landing;
+mod pinned;
+mod ring;
+mod rounds;
+mod scripts;
 #[path = "../simulated/mod.rs"]
 mod simulated;
 mod streams;
 mod upload;
+mod wrongs;

@@ -23,14 +23,14 @@ use std::ffi::{CString, c_char, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUresult;
 use libloading::Library;
 
 /// Says to a child that it is one.
-const CHILD: &str = "TENSORWIRE_SIMCUDA";
+pub(crate) const CHILD: &str = "TENSORWIRE_SIMCUDA";
 /// `device`: the tests run on a real driver.
 const DRIVER: &str = "TENSORWIRE_CUDA";
 /// How long a child may take, in seconds; 0 for as long as it likes.
@@ -47,11 +47,16 @@ pub(crate) fn test(name: &str, body: impl FnOnce()) {
 
 /// The same, with `environment` for the driver: see the head of `tests/simcuda/src/lib.rs`.
 pub(crate) fn test_with(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
-    if env::var(DRIVER).is_ok_and(|driver| driver == "device") {
+    if on_device() {
         return body();
     }
     if env::var_os(CHILD).is_none() {
-        return run_child(name, environment);
+        let (passed, output) = run(name, environment);
+        assert!(passed, "{name} on the simulated driver:\n{output}");
+        for line in output.lines().filter(|line| line.contains("SKIP")) {
+            println!("{line}");
+        }
+        return;
     }
     body();
     let found = settle();
@@ -60,8 +65,23 @@ pub(crate) fn test_with(name: &str, environment: &[(&str, &str)], body: impl FnO
         "the simulated driver says:\n{}",
         found.join("\n")
     );
-    assert_eq!(live(), Live::default(), "alive after the test");
+    let expected = *LEFT.lock().unwrap();
+    assert_eq!(live(), expected, "alive after the test");
 }
+
+/// What this test leaves alive, since it is to be leaked.
+pub(crate) fn leaves(expected: Live) {
+    *LEFT.lock().unwrap() = expected;
+}
+
+static LEFT: Mutex<Live> = Mutex::new(Live {
+    pinned: 0,
+    registered: 0,
+    device: 0,
+    events: 0,
+    streams: 0,
+    contexts: 0,
+});
 
 /// Whether the driver is the simulated one, to which scripts can be given.
 pub(crate) fn scripted() -> bool {
@@ -77,24 +97,23 @@ pub(crate) fn needs_script(name: &str) -> bool {
     scripted()
 }
 
-/// Runs this test binary again for the test `name`, which has to pass.
-fn run_child(name: &str, environment: &[(&str, &str)]) {
+/// Whether the tests run on a real driver.
+pub(crate) fn on_device() -> bool {
+    env::var(DRIVER).is_ok_and(|driver| driver == "device")
+}
+
+/// Runs this test binary again, on the simulated driver, for the test `name`, be it one that is ignored; whether it
+/// passed, and what it wrote.
+pub(crate) fn run(name: &str, environment: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads", "1"]);
-    if env::args().any(|argument| argument == "--ignored") {
-        command.arg("--include-ignored");
-    }
+    command.args(["--exact", name, "--include-ignored", "--nocapture"]);
+    command.args(["--test-threads", "1"]);
     with_driver(&mut command, &folder());
     command.env(CHILD, "1").envs(environment.iter().copied());
     let seconds = env::var(LIMIT).map_or(300, |seconds| seconds.parse().unwrap());
     let (passed, output) = finish(&mut command, seconds);
     // Where the name is wrong, no test runs, and all is well.
-    let ran = output.contains("test result: ok. 1 passed");
-    assert!(passed, "{name} on the simulated driver:\n{output}");
-    assert!(ran, "no test is called {name}:\n{output}");
-    for line in output.lines().filter(|line| line.contains("SKIP")) {
-        println!("{line}");
-    }
+    (passed && output.contains("1 passed"), output)
 }
 
 /// Runs a command, for so many seconds; whether it succeeded, and what it wrote.
@@ -223,10 +242,14 @@ pub(crate) fn device_bytes() -> usize {
 
 /// What the driver has noted so far, a line each.
 pub(crate) fn violations() -> Vec<String> {
-    type Function = unsafe extern "C" fn(*mut u8, usize) -> usize;
     let mut text = vec![0; 1 << 20];
     // SAFETY: it writes no more than it is told there is room for.
-    let len = unsafe { function::<Function>("simcuda_violations")(text.as_mut_ptr(), text.len()) };
+    let len = unsafe {
+        function::<unsafe extern "C" fn(*mut u8, usize) -> usize>("simcuda_violations")(
+            text.as_mut_ptr(),
+            text.len(),
+        )
+    };
     text.truncate(len);
     let text = String::from_utf8(text).unwrap();
     text.lines().map(str::to_owned).collect()
@@ -250,9 +273,10 @@ pub(crate) fn settle() -> Vec<String> {
 /// How many calls of this name were made, `cuEventQuery` say; `*` for any.
 pub(crate) fn calls(name: &str) -> u64 {
     let name = CString::new(name).unwrap();
-    type Function = unsafe extern "C" fn(*const c_char) -> u64;
     // SAFETY: it reads a text that ends with a zero.
-    unsafe { function::<Function>("simcuda_calls")(name.as_ptr()) }
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_char) -> u64>("simcuda_calls")(name.as_ptr())
+    }
 }
 
 /// How many calls were made to fail so far.
@@ -275,9 +299,13 @@ pub(crate) fn pending() -> usize {
 
 /// Whether the bytes lie in pinned or registered memory.
 pub(crate) fn is_pinned(bytes: &[u8]) -> bool {
-    type Function = unsafe extern "C" fn(*const c_void, usize) -> bool;
     // SAFETY: it reads nothing there.
-    unsafe { function::<Function>("simcuda_is_pinned")(bytes.as_ptr().cast(), bytes.len()) }
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_void, usize) -> bool>("simcuda_is_pinned")(
+            bytes.as_ptr().cast(),
+            bytes.len(),
+        )
+    }
 }
 
 // ---- scripts ----
@@ -286,16 +314,25 @@ pub(crate) fn is_pinned(bytes: &[u8]) -> bool {
 /// it was to release counts as released.
 pub(crate) fn fail(name: &str, after: u64, code: CUresult) {
     let name = CString::new(name).unwrap();
-    type Function = unsafe extern "C" fn(*const c_char, u64, u32);
     // SAFETY: it reads a text that ends with a zero.
-    unsafe { function::<Function>("simcuda_fail")(name.as_ptr(), after, code as u32) };
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_char, u64, u32)>("simcuda_fail")(
+            name.as_ptr(),
+            after,
+            code as u32,
+        )
+    };
 }
 
 /// Of a million calls so many fail with `code`, by chance.
 pub(crate) fn fail_by_chance(of_a_million: u64, code: CUresult) {
-    type Function = unsafe extern "C" fn(u64, u32);
     // SAFETY: it has no conditions.
-    unsafe { function::<Function>("simcuda_fail_by_chance")(of_a_million, code as u32) };
+    unsafe {
+        function::<unsafe extern "C" fn(u64, u32)>("simcuda_fail_by_chance")(
+            of_a_million,
+            code as u32,
+        )
+    };
 }
 
 /// No further call fails, and no copy breaks. A context that is broken stays so.
@@ -306,9 +343,8 @@ pub(crate) fn fail_no_more() {
 /// After `after` more copies have run, the next breaks its context with `code`: it does nothing, nothing
 /// runs after it, and every call fails with that code, those that free as well.
 pub(crate) fn break_copy(after: u64, code: CUresult) {
-    type Function = unsafe extern "C" fn(u64, u32);
     // SAFETY: it has no conditions.
-    unsafe { function::<Function>("simcuda_break_copy")(after, code as u32) };
+    unsafe { function::<unsafe extern "C" fn(u64, u32)>("simcuda_break_copy")(after, code as u32) };
 }
 
 /// What comes by chance, failures and delays, comes from this number on.
@@ -320,9 +356,10 @@ pub(crate) fn seed(seed: u64) {
 /// Calls of this name wait in the driver, after `after` that do not, until [`let_go`].
 pub(crate) fn hold(name: &str, after: u64) {
     let name = CString::new(name).unwrap();
-    type Function = unsafe extern "C" fn(*const c_char, u64);
     // SAFETY: it reads a text that ends with a zero.
-    unsafe { function::<Function>("simcuda_hold")(name.as_ptr(), after) };
+    unsafe {
+        function::<unsafe extern "C" fn(*const c_char, u64)>("simcuda_hold")(name.as_ptr(), after)
+    };
 }
 
 /// Waits until so many calls wait because of [`hold`].
@@ -349,12 +386,13 @@ pub(crate) enum Streams<'a> {
 
 impl Streams<'_> {
     fn handle(self) -> *mut c_void {
-        type Function = unsafe extern "C" fn(*mut *mut c_void, usize) -> usize;
         match self {
             Self::All => std::ptr::null_mut(),
             Self::Made(number) => {
                 let mut handles = [std::ptr::null_mut(); 64];
-                let list = function::<Function>("simcuda_streams");
+                let list = function::<unsafe extern "C" fn(*mut *mut c_void, usize) -> usize>(
+                    "simcuda_streams",
+                );
                 // SAFETY: it writes no more handles than it is told there is room for.
                 let count = unsafe { list(handles.as_mut_ptr(), handles.len()) };
                 assert!(number < count, "stream {number} of {count}");
@@ -377,9 +415,13 @@ pub(crate) fn stall(streams: Streams<'_>) {
 
 /// The stalled streams run so many operations more, each.
 pub(crate) fn step(streams: Streams<'_>, operations: u64) {
-    type Function = unsafe extern "C" fn(*mut c_void, u64);
     // SAFETY: it only compares the handle.
-    unsafe { function::<Function>("simcuda_step")(streams.handle(), operations) };
+    unsafe {
+        function::<unsafe extern "C" fn(*mut c_void, u64)>("simcuda_step")(
+            streams.handle(),
+            operations,
+        )
+    };
 }
 
 /// The streams run again as they like.

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use cudarc::driver::CudaEvent;
@@ -24,20 +25,20 @@ pub(super) struct InUse {
 }
 
 impl InUse {
-    /// `event` was recorded after all copies from the slot and to it.
-    pub(super) const fn new(slot: Slot, event: Arc<CudaEvent>, region: PinnedRegion) -> Self {
-        Self {
+    /// `event` was recorded after all copies from the slot and to it. Boxed, as it comes back with errors.
+    pub(super) fn new(slot: Slot, event: Arc<CudaEvent>, region: PinnedRegion) -> Box<Self> {
+        Box::new(Self {
             slot: Some(slot),
             event,
             region,
-        }
+        })
     }
 
     pub(super) fn is_ready(&self) -> Result<bool, CudaError> {
         self.region.body.driver.is_complete(&self.event)
     }
 
-    pub(super) fn finish(mut self, wait: Wait) -> Result<Slot, (Self, CudaError)> {
+    pub(super) fn finish(mut self: Box<Self>, wait: Wait) -> Result<Slot, (Box<Self>, CudaError)> {
         let shared = &self.region.cuda.shared;
         let timeout = shared.options.timeout();
         if let Err(error) = wait_for(&shared.driver, &self.event, wait, timeout) {

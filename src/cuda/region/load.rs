@@ -1,5 +1,6 @@
 //! Tensors out of a slot to the device.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -51,7 +52,7 @@ impl PinnedRegion {
         let event = batch.event.clone();
         if let Err(error) = shared.driver.record(&event, &shared.to_device) {
             self.abandon(slot, &shared.to_device);
-            return Err((None, begun.err().unwrap_or(error.into())));
+            return Err((None, begun.err().unwrap_or_else(|| error.into())));
         }
         self.settle(&shared.to_device, &event);
         let slot = InUse::new(slot, event.clone(), self.clone());
@@ -167,7 +168,7 @@ impl Batch {
 #[derive(Debug)]
 #[must_use = "dropped, the slot goes back to its pool"]
 pub struct Loading {
-    slot: InUse,
+    slot: Box<InUse>,
 }
 
 impl Loading {

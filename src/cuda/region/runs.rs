@@ -147,7 +147,16 @@ impl Run {
 mod tests {
     use super::*;
 
-    fn run(source: usize, group: usize, target: usize, len: usize) -> Run {
+    /// What it shows; where the tensors lie; what is planned: groups, copies, places.
+    struct Case(
+        &'static str,
+        &'static [Range<usize>],
+        &'static [usize],
+        &'static [Run],
+        &'static [Option<Place>],
+    );
+
+    const fn run(source: usize, group: usize, target: usize, len: usize) -> Run {
         Run {
             source,
             group,
@@ -156,64 +165,65 @@ mod tests {
         }
     }
 
-    fn place(group: usize, offset: usize, len: usize) -> Option<Place> {
+    const fn place(group: usize, offset: usize, len: usize) -> Option<Place> {
         Some(Place { group, offset, len })
     }
 
+    const CASES: &[Case] = &[
+        Case("none", &[], &[], &[], &[]),
+        Case("without bytes", &[7..7, 512..512], &[], &[], &[None, None]),
+        Case(
+            "as the writer lays them out",
+            &[0..100, 512..1024, 1024..1030],
+            &[1030],
+            &[run(0, 0, 0, 1030)],
+            &[place(0, 0, 100), place(0, 512, 512), place(0, 1024, 6)],
+        ),
+        Case(
+            "the other way round on the wire",
+            &[1024..1030, 0..0, 512..1024, 0..100],
+            &[1030],
+            &[run(0, 0, 0, 1030)],
+            &[
+                place(0, 1024, 6),
+                None,
+                place(0, 512, 512),
+                place(0, 0, 100),
+            ],
+        ),
+        Case(
+            "a gap of 511 and one of 512",
+            &[0..1, 512..1024, 1536..1540],
+            &[1028],
+            &[run(0, 0, 0, 1024), run(1536, 0, 1024, 4)],
+            &[place(0, 0, 1), place(0, 512, 512), place(0, 1024, 4)],
+        ),
+        Case(
+            "odd distances",
+            &[3..10, 11..20, 267..270],
+            &[515],
+            &[run(3, 0, 0, 7), run(11, 0, 256, 259)],
+            &[place(0, 0, 7), place(0, 256, 9), place(0, 512, 3)],
+        ),
+        Case(
+            "a large one between small ones",
+            &[0..8, 512..2048, 2048..2050],
+            &[258, 1536],
+            &[run(0, 0, 0, 8), run(512, 1, 0, 1536), run(2048, 0, 256, 2)],
+            &[place(0, 0, 8), place(1, 0, 1536), place(0, 256, 2)],
+        ),
+        Case(
+            "two large ones",
+            &[2048..3073, 0..1025],
+            &[1025, 1025],
+            &[run(0, 0, 0, 1025), run(2048, 1, 0, 1025)],
+            &[place(1, 0, 1025), place(0, 0, 1025)],
+        ),
+    ];
+
     #[test]
     fn neighbours_come_in_one_copy_and_large_tensors_alone() {
-        let cases: &[(&str, &[Range<usize>], &[usize], &[Run], &[Option<Place>])] = &[
-            ("none", &[], &[], &[], &[]),
-            ("without bytes", &[7..7, 512..512], &[], &[], &[None, None]),
-            (
-                "as the writer lays them out",
-                &[0..100, 512..1024, 1024..1030],
-                &[1030],
-                &[run(0, 0, 0, 1030)],
-                &[place(0, 0, 100), place(0, 512, 512), place(0, 1024, 6)],
-            ),
-            (
-                "the other way round on the wire",
-                &[1024..1030, 0..0, 512..1024, 0..100],
-                &[1030],
-                &[run(0, 0, 0, 1030)],
-                &[
-                    place(0, 1024, 6),
-                    None,
-                    place(0, 512, 512),
-                    place(0, 0, 100),
-                ],
-            ),
-            (
-                "a gap of 511 and one of 512",
-                &[0..1, 512..1024, 1536..1540],
-                &[1028],
-                &[run(0, 0, 0, 1024), run(1536, 0, 1024, 4)],
-                &[place(0, 0, 1), place(0, 512, 512), place(0, 1024, 4)],
-            ),
-            (
-                "odd distances",
-                &[3..10, 11..20, 267..270],
-                &[515],
-                &[run(3, 0, 0, 7), run(11, 0, 256, 259)],
-                &[place(0, 0, 7), place(0, 256, 9), place(0, 512, 3)],
-            ),
-            (
-                "a large one between small ones",
-                &[0..8, 512..2048, 2048..2050],
-                &[258, 1536],
-                &[run(0, 0, 0, 8), run(512, 1, 0, 1536), run(2048, 0, 256, 2)],
-                &[place(0, 0, 8), place(1, 0, 1536), place(0, 256, 2)],
-            ),
-            (
-                "two large ones",
-                &[2048..3073, 0..1025],
-                &[1025, 1025],
-                &[run(0, 0, 0, 1025), run(2048, 1, 0, 1025)],
-                &[place(1, 0, 1025), place(0, 0, 1025)],
-            ),
-        ];
-        for &(name, ranges, groups, copies, places) in cases {
+        for &Case(name, ranges, groups, copies, places) in CASES {
             let runs = Runs::new(ranges.iter().cloned(), 1024);
             let expected = Runs {
                 groups: groups.into(),

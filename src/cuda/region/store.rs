@@ -1,5 +1,6 @@
 //! Tensors of the device into a slot.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -46,7 +47,8 @@ impl PinnedRegion {
         // SAFETY: `begin_copies` asks for pinned memory with room for each source, which nobody uses or frees until the copies
         // have run: the region is pinned, the slot has room for what the plan says, and is held by this function
         // alone; it is given to one that holds it until the copies are over, with or without an error.
-        let begun = unsafe { shared.begin_copies(&sources, &offsets, start, producer) };
+        // No gap is copied: the slot is moved with its gaps, and what the device has in its own is not for peers to see.
+        let begun = unsafe { shared.begin_copies(&sources, &offsets, 0, start, producer) };
         if !begun.is_begun {
             begun.result?;
         }
@@ -94,7 +96,7 @@ fn clear_gaps<'t>(
 #[derive(Debug)]
 #[must_use = "dropped, what is stored is thrown away"]
 pub struct Storing {
-    slot: InUse,
+    slot: Box<InUse>,
     used_len: usize,
     manifest: Vec<u8>,
 }

@@ -131,16 +131,19 @@ impl Ring {
                 |turn| state.is_next(turn),
             );
             if is_next {
+                // Also where slots came free at that: nobody else is told.
+                if let Some(Err(error)) = looked {
+                    return Err(error);
+                }
                 if let Some(run) = state.take(needed, len, turn) {
                     drop(state);
                     return Ok(Slots::new(shared, run));
                 }
-                let Some(looked) = looked else {
+                if looked.is_none() {
                     drop(state);
                     looked = Some(self.poll());
                     continue;
-                };
-                looked?;
+                }
             }
             let Some(waiting) = &waiting else {
                 match Deadline::start(wait, shared.timeout) {
@@ -199,8 +202,8 @@ impl Ring {
     /// Errors: the driver's, if it says that a copy failed.
     pub(super) fn poll(&self) -> Result<(), CudaError> {
         // Both, whatever the first one says.
-        let kept = self.keeper.poll();
-        kept.and(self.shared.look())
+        let (kept, looked) = (self.keeper.poll(), self.shared.look());
+        kept.and(looked)
     }
 }
 

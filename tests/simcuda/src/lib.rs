@@ -21,7 +21,9 @@
 //! | `SIMCUDA_INIT` | what `cuInit` returns; with 34 every call does, as a stub library's | 0 |
 //! | `SIMCUDA_MEMORY` | bytes of each device | 4 GiB |
 //! | `SIMCUDA_MODE` | `noop`: nothing is copied nor checked, all is over at once | |
+//! | `SIMCUDA_PAGEABLE` | set: copies may come from and go to memory that is not pinned | |
 //! | `SIMCUDA_POOLS` | whether there is stream-ordered allocation | 1 |
+//! | `SIMCUDA_SEED` | what comes by chance, when operations run above all | 0 |
 //! | `SIMCUDA_TRACE` | set: violations are printed as they come | |
 //!
 //! Where it is stricter than a driver: every call but those about driver, devices and the current
@@ -32,10 +34,13 @@
 
 mod clock;
 mod control;
+mod copies;
+mod device;
 mod driver;
 mod memory;
 mod objects;
+mod pinned;
+mod pools;
 mod script;
 mod state;
 mod stream;
-mod transfers;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, MutexGuard};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::driver::{answer, enter_context, give};
 use crate::state::{
     Code, Event, INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, State, lock, sim, wait,
@@ -73,7 +73,7 @@ pub(crate) fn find(
 }
 
 /// What is known on a stream where its next operation begins; the default stream and blocking ones order each other.
-pub(crate) fn order(state: &mut State, handle: usize) {
+fn order(state: &mut State, handle: usize) {
     if sim().settings.noop {
         return;
     }
@@ -94,6 +94,14 @@ pub(crate) fn order(state: &mut State, handle: usize) {
         let (token, clock) = record(state, other);
         wait_for(state, handle, token, &clock);
     }
+}
+
+/// The next operation of a stream, and what is known when it begins.
+pub(crate) fn begin(state: &mut State, handle: usize) -> (Moment, Clock) {
+    order(state, handle);
+    let stream = state.streams.get_mut(&handle).expect("found before");
+    let moment = stream.clock.tick(stream.number);
+    (moment, stream.clock.clone())
 }
 
 /// Puts an operation on a stream.

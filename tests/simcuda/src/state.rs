@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::clock::Clock;
 use crate::memory::{DeviceMemory, HostMemory};
-use crate::script::Script;
+use crate::script::{Random, Script};
 use crate::stream::{Stream, Token};
 
 /// What a call returns: a `CUresult`.
@@ -37,11 +37,12 @@ pub(crate) struct Settings {
     pub(crate) noop: bool,
     /// Bytes of each device.
     pub(crate) memory: usize,
+    pub(crate) seed: u64,
 }
 
 impl Settings {
     fn new() -> Self {
-        fn number(name: &str, otherwise: u64) -> u64 {
+        fn number(name: &str, otherwise: i64) -> i64 {
             let value = env::var(name).ok();
             value.map_or(otherwise, |value| value.parse().expect("a number"))
         }
@@ -52,6 +53,7 @@ impl Settings {
             init: number("SIMCUDA_INIT", 0) as Code,
             noop: env::var("SIMCUDA_MODE").is_ok_and(|mode| mode == "noop"),
             memory: number("SIMCUDA_MEMORY", 4 << 30) as usize,
+            seed: number("SIMCUDA_SEED", 0) as u64,
         }
     }
 }
@@ -125,8 +127,13 @@ pub(crate) fn sim() -> &'static Sim {
     SIM.get_or_init(|| {
         let settings = Settings::new();
         let contexts = (0..settings.devices).map(|_| Context::default()).collect();
+        let script = Script {
+            random: Random(settings.seed),
+            ..Script::default()
+        };
         let state = State {
             contexts,
+            script,
             last_address: 0x7_0000_0000_0000,
             ..State::default()
         };
@@ -154,5 +161,5 @@ thread_local! {
     /// This thread could not set its context since a script said so.
     pub(crate) static BIND_FAILED: Cell<bool> = const { Cell::new(false) };
     /// This thread may copy from and to memory that is not pinned.
-    pub(crate) static PAGEABLE: Cell<bool> = const { Cell::new(false) };
+    pub(crate) static PAGEABLE: Cell<bool> = Cell::new(env::var_os("SIMCUDA_PAGEABLE").is_some());
 }
