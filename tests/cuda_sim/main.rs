@@ -3,9 +3,9 @@
 //! Each test runs in a process of its own. With `TENSORWIRE_CUDA=device` they run on a real device.
 #![cfg(feature = "cuda")]
 
-mod doubt;
 mod availability;
 mod bare;
+mod doubt;
 mod faults;
 mod frames;
 mod given;

@@ -43,14 +43,16 @@ fn refused(tensor: Tensor) -> Option<DlpackError> {
 
 const MAX: u64 = i64::MAX.unsigned_abs();
 
-/// (name, change, what is wrong)
-const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
-    (
+/// A name, a change to a tensor, and what is wrong then.
+struct Hostile(&'static str, fn(&mut Tensor), DlpackError);
+
+const HOSTILE: &[Hostile] = &[
+    Hostile(
         "a device",
         |tensor| tensor.device = Device { kind: 2, id: 3 },
         DlpackError::Device { kind: 2, id: 3 },
     ),
-    (
+    Hostile(
         "no code",
         |tensor| tensor.dtype.code = 255,
         DlpackError::DType {
@@ -59,7 +61,7 @@ const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
             lanes: 1,
         },
     ),
-    (
+    Hostile(
         "no such width",
         |tensor| tensor.dtype.bits = 0,
         DlpackError::DType {
@@ -68,7 +70,7 @@ const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
             lanes: 1,
         },
     ),
-    (
+    Hostile(
         "vectors",
         |tensor| tensor.dtype.lanes = 4,
         DlpackError::DType {
@@ -77,34 +79,34 @@ const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
             lanes: 4,
         },
     ),
-    (
+    Hostile(
         "negative rank",
         |tensor| tensor.rank = -1,
         DlpackError::Rank { rank: -1 },
     ),
-    (
+    Hostile(
         "rank out of reach",
         |tensor| tensor.rank = i32::MAX,
         DlpackError::Rank {
             rank: 2_147_483_647,
         },
     ),
-    (
+    Hostile(
         "rank one over",
         |tensor| tensor.rank = 65,
         DlpackError::Rank { rank: 65 },
     ),
-    (
+    Hostile(
         "no shape",
         |tensor| tensor.shape = ptr::null_mut(),
         DlpackError::Null(Pointer::Shape),
     ),
-    (
+    Hostile(
         "no data",
         |tensor| tensor.data = ptr::null_mut(),
         DlpackError::Null(Pointer::Data),
     ),
-    (
+    Hostile(
         "offset over isize::MAX",
         |tensor| tensor.byte_offset = u64::MAX,
         DlpackError::OutOfMemory {
@@ -112,7 +114,7 @@ const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
             byte_len: 24,
         },
     ),
-    (
+    Hostile(
         "wrapping offset",
         |tensor| {
             tensor.data = ptr::without_provenance_mut(usize::MAX / 2 + 8);
@@ -128,7 +130,7 @@ const HOSTILE: &[(&str, fn(&mut Tensor), DlpackError)] = &[
 #[test]
 fn no_number_of_a_producer_is_believed() {
     let data = [0.0; 6];
-    for (name, change, expected) in HOSTILE {
+    for Hostile(name, change, expected) in HOSTILE {
         let mut shape = [2, 3];
         let mut tensor = tensor(&data, &mut shape);
         change(&mut tensor);
@@ -170,32 +172,31 @@ fn no_number_of_a_producer_is_believed() {
 
 #[test]
 fn only_elements_in_order_without_gaps_are_taken() {
-    /// (dimensions, strides, what is wrong: dimension, expected)
-    const CASES: &[([i64; 2], [i64; 2], Option<[i64; 2]>)] = &[
-        ([2, 3], [3, 1], None),
+    /// (dimensions, strides, at which dimension another stride is expected, and which; -1 at none)
+    const CASES: &[([i64; 2], [i64; 2], [i64; 2])] = &[
+        ([2, 3], [3, 1], [-1, 0]),
         // Transposed, with gaps, repeated, reversed.
-        ([2, 3], [1, 2], Some([1, 1])),
-        ([2, 3], [6, 1], Some([0, 3])),
-        ([2, 3], [0, 1], Some([0, 3])),
-        ([2, 3], [3, -1], Some([1, 1])),
-        ([2, 3], [i64::MIN, 1], Some([0, 3])),
+        ([2, 3], [1, 2], [1, 1]),
+        ([2, 3], [6, 1], [0, 3]),
+        ([2, 3], [0, 1], [0, 3]),
+        ([2, 3], [3, -1], [1, 1]),
+        ([2, 3], [i64::MIN, 1], [0, 3]),
         // Of one element a stride says nothing, nor of none.
-        ([1, 6], [-77, 1], None),
-        ([6, 1], [1, i64::MAX], None),
-        ([0, 3], [-5, 9], None),
+        ([1, 6], [-77, 1], [-1, 0]),
+        ([6, 1], [1, i64::MAX], [-1, 0]),
+        ([0, 3], [-5, 9], [-1, 0]),
     ];
     let data = [0.0; 6];
-    for &(mut shape, mut strides, wrong) in CASES {
+    for &(mut shape, mut strides, [index, expected]) in CASES {
         let mut tensor = tensor(&data, &mut shape);
         tensor.strides = strides.as_mut_ptr();
-        let expected = wrong.map(|[index, expected]| {
-            let index = usize::try_from(index).unwrap();
-            DlpackError::Strides {
+        let expected = usize::try_from(index)
+            .ok()
+            .map(|index| DlpackError::Strides {
                 index,
                 expected,
                 actual: strides[index],
-            }
-        });
+            });
         assert_eq!(refused(tensor), expected, "{shape:?} {strides:?}");
     }
 }
