@@ -125,6 +125,17 @@ const HOSTILE: &[Hostile] = &[
             byte_len: 24,
         },
     ),
+    Hostile(
+        "wrapping end",
+        |tensor| {
+            tensor.data = ptr::without_provenance_mut(usize::MAX / 2);
+            tensor.byte_offset = MAX;
+        },
+        DlpackError::OutOfMemory {
+            byte_offset: MAX,
+            byte_len: 24,
+        },
+    ),
 ];
 
 #[test]
