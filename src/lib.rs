@@ -39,7 +39,7 @@ pub mod error;
 // Pages alone: there is nothing in it to compile.
 #[cfg(any(doc, doctest))]
 pub mod guide;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "serde", feature = "std"))]
 pub mod interop;
 pub mod json;
 mod limits;

@@ -80,6 +80,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "bundle", "dtype", "error", "json", "limits", "message", "tensor", "transfer",
         ],
     ),
+    (
+        "interop",
+        &[
+            "bundle",
+            "convert",
+            "device",
+            "dtype",
+            "error",
+            "json",
+            "limits",
+            "message",
+            "tensor",
+            "transport",
+        ],
+    ),
 ];
 
 /// Where `unsafe` may stand: the adapters of foreign functions.
@@ -100,6 +115,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "cuda/staging",
     "cuda/tensor",
     "cuda/upload",
+    "interop/dlpack",
+    "interop/frame",
     "plane/region",
     "plane/shared",
     "transport/body",

@@ -140,6 +140,12 @@ impl Element for bool {
     const DTYPE: DType = DType::Bool;
 }
 
+/// The bytes of elements, for other modules.
+#[cfg(any(feature = "candle", feature = "ndarray"))]
+pub(crate) fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
+    T::bytes_of(elements)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,6 +35,8 @@ mod view;
 pub use descriptor::Descriptor;
 // The Rust types of `float16` and `bfloat16`: `half` 2 is part of this API.
 pub use element::Element;
+#[cfg(any(feature = "candle", feature = "ndarray"))]
+pub(crate) use element::bytes_of;
 pub use float8::{Float8E4M3Fn, Float8E4M3Fnuz, Float8E5M2, Float8E5M2Fnuz, Float8E8M0Fnu};
 pub use half::{bf16, f16};
 pub(crate) use layout::{DimProduct, Layout};
