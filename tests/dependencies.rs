@@ -52,12 +52,6 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "interop",
-        &[
-            "convert", "dtype", "error", "json", "limits", "message", "tensor",
-        ],
-    ),
-    (
         "cuda",
         &[
             "convert",
