@@ -217,8 +217,8 @@ fn where_calls_fail_memory_may_leak_and_nothing_worse() {
 
 /// The device breaks in the midst of it all.
 #[test]
-fn nor_when_the_device_breaks() {
-    let name = "chaos::nor_when_the_device_breaks";
+fn when_the_device_breaks_memory_may_leak_and_nothing_worse() {
+    let name = "chaos::when_the_device_breaks_memory_may_leak_and_nothing_worse";
     simulated::test(name, || {
         if !simulated::needs_script(name) {
             return;
