@@ -11,6 +11,19 @@ use std::fmt::Write as _;
 
 use tensorwire::{DType, Limits};
 
+/// Runs the parts that the arguments name, or all if they name none.
+pub(crate) fn run_parts(parts: &[(&str, fn())], arguments: &[String]) {
+    let chosen: Vec<_> = arguments
+        .iter()
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    for (name, run) in parts {
+        if chosen.is_empty() || chosen.iter().any(|chosen| chosen == name) {
+            run();
+        }
+    }
+}
+
 /// The scalars of each message, as Python writes them.
 pub(crate) const SCALARS: &str = r#"{"request_id":"wan-test-001","seed":42,"guidance_scale":7.5,"num_inference_steps":50,"prompt":"A cat walks on the grass, realistic style."}"#;
 

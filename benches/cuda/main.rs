@@ -38,15 +38,7 @@ fn main() -> ExitCode {
     if !simulated::scripted() {
         return again(&arguments);
     }
-    let chosen: Vec<_> = arguments
-        .iter()
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    for (name, run) in PARTS {
-        if chosen.is_empty() || chosen.contains(&&name.to_owned()) {
-            run();
-        }
-    }
+    common::run_parts(&PARTS, &arguments);
     ExitCode::SUCCESS
 }
 

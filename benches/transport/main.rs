@@ -46,15 +46,7 @@ fn main() {
     if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }
-    let chosen: Vec<_> = arguments
-        .iter()
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    for (name, run) in PARTS {
-        if chosen.is_empty() || chosen.contains(&&name.to_owned()) {
-            run();
-        }
-    }
+    common::run_parts(&PARTS, &arguments);
 }
 
 /// Whether the bar is met, for people; where bare libzmq differs from itself by

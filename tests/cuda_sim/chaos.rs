@@ -198,8 +198,8 @@ fn nothing_is_used_that_is_not_ones_own() {
 
 /// What is leaked where the driver does not say what is over, is not counted here.
 #[test]
-fn nor_where_calls_fail() {
-    let name = "chaos::nor_where_calls_fail";
+fn where_calls_fail_memory_may_leak_and_nothing_worse() {
+    let name = "chaos::where_calls_fail_memory_may_leak_and_nothing_worse";
     simulated::test(name, || {
         if !simulated::needs_script(name) {
             return;
@@ -217,8 +217,8 @@ fn nor_where_calls_fail() {
 
 /// The device breaks in the midst of it all.
 #[test]
-fn nor_when_the_device_breaks() {
-    let name = "chaos::nor_when_the_device_breaks";
+fn when_the_device_breaks_memory_may_leak_and_nothing_worse() {
+    let name = "chaos::when_the_device_breaks_memory_may_leak_and_nothing_worse";
     simulated::test(name, || {
         if !simulated::needs_script(name) {
             return;
