@@ -10,6 +10,8 @@ case $CARGO_TARGET_DIR in /*) ;; *) CARGO_TARGET_DIR=$PWD/$CARGO_TARGET_DIR ;; e
 # One set of debug options for all: cargo builds a build dependency anew when a step shares it under other options,
 # and with it libzmq, which takes a minute. A panic's line number does not depend on this.
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_BENCH_DEBUG=0
+# Nothing is compiled twice with a small change between: what incremental builds keep is written for nothing, gigabytes of it.
+export CARGO_INCREMENTAL=0
 
 # The record of one run: a line per step done and per step skipped. `.ci/run` shares it with the `.ci/test` it calls.
 if [ -z "${CI_RECORD:-}" ]; then
@@ -79,5 +81,5 @@ joined() { paste -sd, -; }
 
 public_features=$(features_like '^[a-z]')
 all_features=$(joined <<<"$public_features")
-# Without the transports: nothing that is slow to build.
-light_features=$(grep -vxE 'zmq|nng|iceoryx2|cuda' <<<"$public_features" | joined)
+# Without the transports, and what builds hundreds of crates: nothing that is slow to build.
+light_features=$(grep -vxE 'zmq|nng|iceoryx2|cuda|candle|cli' <<<"$public_features" | joined)
