@@ -10,7 +10,11 @@ mod live;
 mod patterns;
 #[path = "../common/processes.rs"]
 mod processes;
+#[cfg(unix)]
+mod screens;
 mod support;
+#[cfg(unix)]
+mod svg;
 #[cfg(unix)]
 mod terminal;
 mod usage;
