@@ -56,9 +56,12 @@ fn numpy_and_torch_read_and_send_tensors_without_a_copy() {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (shown, errors) = (text(output.stdout), text(output.stderr));
     assert!(output.status.success(), "{shown}{errors}");
-    for module in ["numpy", "torch"] {
-        let line = format!("{module}: no copy in, no copy out\n");
-        assert!(shown.contains(&line), "{shown}{errors}");
+    for line in [
+        "capsules: given back, taken or not\n",
+        "numpy: no copy in, no copy out\n",
+        "torch: no copy in, no copy out\n",
+    ] {
+        assert!(shown.contains(line), "{shown}{errors}");
     }
     let refused = "send: stride 12 of dimension 2 where a contiguous tensor has 1\n";
     assert_eq!(errors, refused.repeat(2));
