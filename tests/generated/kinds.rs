@@ -52,7 +52,11 @@ impl Decoded for TensorMessage {
         };
         let slow = verdict(general(Options::new()));
         assert_eq!(verdict(Options::new()), slow, "{frames:?}");
-        slow.map_err(|error| error.kind())
+        slow.map_err(|error| {
+            let metadata = frames.first().map_or(0, |metadata| metadata.as_ref().len());
+            assert!(error.offset() <= metadata, "{error}: {frames:?}");
+            error.kind()
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod kinds;
 mod parameters;
+mod shapes;
 
 use std::collections::BTreeSet;
 
@@ -123,6 +124,11 @@ macro_rules! over {
             #[test]
             fn all_types_of_control_messages_occur() {
                 kinds::all_types_of_control_messages_occur(&mut $make);
+            }
+
+            #[test]
+            fn what_is_rare_occurs_often() {
+                shapes::what_is_rare_occurs_often(&mut $make);
             }
 
             #[test]

@@ -6,7 +6,7 @@ use tensorwire::dtype::Generation;
 use tensorwire::json::Value;
 use tensorwire::message::encode_to_vec;
 use tensorwire::testing::{
-    BundledMessage, ControlMessage, FilledSlot, Generated, Parameters, Tensor, TensorMessage,
+    BundledMessage, ControlMessage, FilledSlot, Parameters, Tensor, TensorMessage,
 };
 use tensorwire::transfer::manifest::Plan;
 use tensorwire::{DType, TensorView};
@@ -57,7 +57,7 @@ fn assert_within(parameters: &Parameters, tensors: &[Tensor]) {
 /// Parameters of all sizes, the smallest among them.
 fn corners() -> impl Iterator<Item = Parameters> {
     let counts = [0, 1, 2, 9];
-    let bytes = [0, 1, 7, 100, 100_000];
+    let bytes = [0, 1, 7, 100, 10_000];
     let dtypes: [&[DType]; 4] = [&[], &[DType::Bool], &[DType::Complex128], DType::ALL];
     counts.into_iter().flat_map(move |tensors| {
         bytes.into_iter().flat_map(move |bytes| {
@@ -166,5 +166,4 @@ fn dtypes_are_those_of_the_parameters() {
     let oldest: Vec<_> = DType::ALL.iter().filter(oldest).copied().collect();
     let parameters = Parameters::new().with_dtypes(&oldest);
     assert_eq!(parameters.dtypes(), oldest);
-    assert_eq!(TensorMessage::MUTATIONS.len(), 32);
 }
