@@ -11,7 +11,7 @@ use tensorwire::testing::{
 use tensorwire::transfer::manifest::Plan;
 use tensorwire::{DType, TensorView};
 
-use crate::kinds::Decoded;
+use crate::decoded::{Decoded, assert_refused};
 use crate::{MANY, Source};
 
 pub(crate) fn all_dtypes_and_kinds_of_places_occur(source: &mut impl Source) {
@@ -99,13 +99,7 @@ pub(crate) fn no_message_exceeds_its_parameters(source: &mut impl Source) {
 
 pub(crate) fn without_room_there_are_mutations_all_the_same(source: &mut impl Source) {
     fn run<T: Decoded>(source: &mut impl Source, parameters: &Parameters) {
-        let sent = source.nearly_valid::<T>(parameters);
-        let refusal = T::refusal(sent.frames());
-        assert_eq!(
-            refusal,
-            Err(sent.error_kind()),
-            "{sent:?} within {parameters:?}"
-        );
+        assert_refused(&source.nearly_valid::<T>(parameters));
     }
 
     for parameters in corners() {

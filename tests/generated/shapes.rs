@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use tensorwire::DType;
 use tensorwire::json::Value;
-use tensorwire::testing::{Parameters, Tensor, TensorMessage};
+use tensorwire::testing::{ControlMessage, Parameters, Tensor, TensorMessage};
 
 use crate::{MANY, Source};
 
@@ -118,6 +118,25 @@ pub(crate) fn what_is_rare_occurs_often(source: &mut impl Source) {
         let has = |tensor: &Tensor| tensor.dtype() == dtype && !tensor.bytes().is_empty();
         often(&dtype, 2, &|message| message.tensors().iter().any(has));
     }
+}
+
+pub(crate) fn all_types_of_control_messages_occur(source: &mut impl Source) {
+    let parameters = Parameters::new();
+    let types = (0..MANY).map(|_| source.valid::<ControlMessage>(&parameters).msg_type());
+    let seen: BTreeSet<_> = types.collect();
+    let all = [
+        "transfer_abort",
+        "transfer_alloc",
+        "transfer_allocated",
+        "transfer_done",
+        "transfer_push",
+        "transfer_pushed",
+        "transfer_ready",
+        "transfer_register",
+        "transfer_register_ack",
+        "transfer_staged",
+    ];
+    assert_eq!(seen, BTreeSet::from(all));
 }
 
 fn text(message: &TensorMessage) -> &str {
