@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::draft::{Draft, SLOT};
-use super::kinds::{KINDS, KNOWN, Kind, NUMBERED};
+use super::kinds::{KINDS, Kind};
 use crate::error::{DecodeErrorKind, SchemaKey, SyntaxError};
 use crate::json::ValueType;
 use crate::message::CONTROL_MARKER;
@@ -84,12 +84,16 @@ impl ControlMutation {
     ];
 
     /// The types of messages that this can be done to.
-    pub(super) const fn kinds(self) -> &'static [Kind] {
-        match self {
-            Self::BadInteger | Self::IntegerOverflow | Self::IntegerType => NUMBERED,
-            Self::DuplicateKey | Self::FieldType | Self::MissingKey => KNOWN,
-            _ => KINDS,
-        }
+    pub(super) fn kinds(self) -> Vec<Kind> {
+        let fits = |kind: &Kind| match self {
+            Self::BadInteger | Self::IntegerOverflow | Self::IntegerType => {
+                let mut keys = kind.demanded().iter();
+                keys.any(|key| field_type(*key) == ValueType::Number)
+            }
+            Self::DuplicateKey | Self::FieldType | Self::MissingKey => !kind.demanded().is_empty(),
+            _ => true,
+        };
+        KINDS.iter().copied().filter(fits).collect()
     }
 }
 

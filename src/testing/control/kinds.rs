@@ -94,30 +94,3 @@ pub(super) const KINDS: &[Kind] = &[
     Kind::StagedImage,
     Kind::Unknown,
 ];
-
-/// Those of which the protocol says what is in them.
-pub(super) const KNOWN: &[Kind] = &[
-    Kind::Pushed,
-    Kind::Alloc,
-    Kind::Allocated,
-    Kind::DoneFailed,
-    Kind::DoneFinished,
-    Kind::DoneStaged,
-    Kind::Push,
-    Kind::Ready,
-    Kind::Register,
-    Kind::Staged,
-    Kind::StagedImage,
-];
-
-/// Those that have a number, by its key.
-pub(super) const NUMBERED: &[Kind] = &[
-    Kind::Alloc,
-    Kind::Allocated,
-    Kind::DoneStaged,
-    Kind::Push,
-    Kind::Ready,
-    Kind::Register,
-    Kind::Staged,
-    Kind::StagedImage,
-];

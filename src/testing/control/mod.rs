@@ -126,7 +126,7 @@ impl Generated for ControlMessage {
         let chosen = mutation::choose(Self::MUTATIONS, needs, choices, parameters);
         let (mutation, parameters) =
             chosen.unwrap_or_else(|| (ControlMutation::NoFrames, parameters.clone()));
-        let draft = Draft::generate(choices, &parameters, mutation.kinds());
+        let draft = Draft::generate(choices, &parameters, &mutation.kinds());
         let (frames, kind) = draft.mutated(mutation, choices);
         NearlyValid::new(frames, mutation, kind)
     }
