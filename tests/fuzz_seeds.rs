@@ -297,18 +297,31 @@ fn derived_seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     // The bytes decide on the shape of the tree; any will do.
     let mut state: u32 = 1;
+    let mut bytes = |length| -> Vec<u8> {
+        let bytes = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_le_bytes()[3]
+        });
+        bytes.take(length).collect()
+    };
     for (target, lengths) in [
         ("scalars", [8, 32, 64, 128, 256, 512, 1024]),
         ("roles", [32, 96, 192, 384, 512, 768, 1280]),
     ] {
         for length in lengths {
-            let bytes = std::iter::repeat_with(|| {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                state.to_le_bytes()[3]
-            });
-            let bytes = bytes.take(length).collect();
-            seeds.push((target, format!("bytes-{length}"), bytes));
+            seeds.push((target, format!("bytes-{length}"), bytes(length)));
         }
+    }
+    // Of each kind, as it is; then with edits.
+    for (kind, name) in (0..).zip(["message", "bundle", "control", "slot"]) {
+        for length in [24, 96, 320] {
+            let seed = [&[0, kind], &*bytes(length)].concat();
+            seeds.push(("generated", format!("{name}-{length}"), seed));
+        }
+    }
+    for length in [64, 128, 256] {
+        let seed = [&[3], &*bytes(length)].concat();
+        seeds.push(("generated", format!("edited-{length}"), seed));
     }
     seeds
 }

@@ -7,10 +7,12 @@
 
 #[path = "common/peer.rs"]
 mod peer;
+#[path = "common/processes.rs"]
+mod processes;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -65,6 +67,9 @@ impl Service {
         Peer(command.stdin(Stdio::null()).spawn().unwrap())
     }
 }
+
+/// What ends a peer that serves.
+const STOP: &[u8] = br#"{"tensor_descriptors":[],"scalar_fields":{"stop":true}}"#;
 
 /// A tensor of each dtype, none, a scalar, an empty one, and a list with holes.
 fn sent() -> Vec<(Descriptor<'static>, Vec<u8>)> {
@@ -139,9 +144,7 @@ fn a_service_in_python_answers() {
         assert_eq!(message.list("caf\u{e9}").unwrap().len(), 5);
     }
 
-    let stop = [("stop", Scalar::Bool(true))];
-    let metadata = encode_to_vec(tensorwire::message::NO_TENSORS, &stop).unwrap();
-    service.push.send(&[&metadata]).unwrap();
+    service.push.send(&[STOP]).unwrap();
     peer.finish(PATIENCE);
 }
 
@@ -178,6 +181,122 @@ fn a_client_in_python_is_answered() {
     service.push.send(&frames(&metadata, &answer)).unwrap();
     // It has looked at the answer, and found it right.
     peer.finish(PATIENCE);
+}
+
+/// Descriptors of a message of one payload of four bytes, and what is wrong with them.
+const BAD: &[(&str, &str)] = &[
+    ("no JSON", "{"),
+    ("no object", r#"{"field_name":"x""#),
+    ("a frame too many", ""),
+    (
+        "another length",
+        r#"{"field_name":"x","shape":[2],"dtype":"float32"}"#,
+    ),
+    (
+        "a length to guess",
+        r#"{"field_name":"x","shape":[-1],"dtype":"float32"}"#,
+    ),
+    (
+        "a dtype of numpy's own",
+        r#"{"field_name":"x","shape":[1],"dtype":"V4"}"#,
+    ),
+    ("no shape", r#"{"field_name":"x","dtype":"float32"}"#),
+    (
+        "a long list",
+        r#"{"field_name":"x","shape":[4],"dtype":"int8","list_index":1000000000}"#,
+    ),
+    (
+        "before the list",
+        r#"{"field_name":"x","shape":[4],"dtype":"int8","list_index":-2}"#,
+    ),
+];
+
+#[test]
+fn a_service_in_python_outlives_what_is_no_message() {
+    let Some(python) = python() else { return };
+    let mut service = Service::new();
+    let endpoints = [service.push.endpoint(), service.pull.endpoint()];
+    let mut peer = service.peer(python, "serve", endpoints);
+    let mut is_refused = |metadata: &str, payloads: usize| {
+        let payloads = std::iter::repeat_n(&b"abcd"[..], payloads);
+        let sent: Vec<_> = [metadata.as_bytes()].into_iter().chain(payloads).collect();
+        service.push.send(&sent).unwrap();
+        service.pull.recv_into(&mut service.received).unwrap();
+        let answer = service.decoder.decode(service.received.frames()).unwrap();
+        answer.is_empty() && answer.scalars().field("_disagg_error").is_ok()
+    };
+    for (what, descriptors) in BAD {
+        let metadata = format!(r#"{{"tensor_descriptors":[{descriptors}],"scalar_fields":{{}}}}"#);
+        assert!(is_refused(&metadata, 1), "{what}");
+    }
+    // As the plain tensor of a name, as a member of its list, and as another plain one.
+    let member = |index: i32| {
+        format!(r#"{{"field_name":"x","shape":[4],"dtype":"int8","list_index":{index}}}"#)
+    };
+    for indices in [[-1, 0], [0, -1], [-1, -1]] {
+        let [first, second] = indices.map(member);
+        let metadata = format!(r#"{{"tensor_descriptors":[{first},{second}]}}"#);
+        assert!(is_refused(&metadata, 2), "{indices:?}");
+    }
+    for metadata in ["__transfer__", "[]", r#"{"scalar_fields":{}}"#, ""] {
+        assert!(is_refused(metadata, 0), "{metadata}");
+    }
+    // And what is one is answered after all that.
+    let plain = format!(r#"{{"tensor_descriptors":[{}]}}"#, member(-1));
+    assert!(!is_refused(&plain, 1));
+    service.push.send(&[STOP]).unwrap();
+    peer.finish(PATIENCE);
+}
+
+/// As a terminal would start it: who runs tests in the background may have interrupts ignored.
+const IN_THE_FOREGROUND: &str = "
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name='__main__')
+";
+
+#[test]
+fn an_interrupt_ends_the_service_in_python_without_a_word() {
+    let Some(python) = python() else { return };
+    let mut service = Service::new();
+    let mut command = Command::new(python);
+    command.args(["-c", IN_THE_FOREGROUND, SCRIPT, "serve"]);
+    command.args([service.push.endpoint(), service.pull.endpoint()]);
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut peer = Peer(command.spawn().unwrap());
+    // It has been through its work once, and waits.
+    service.push.send(&[b"{}"]).unwrap();
+    service.pull.recv_into(&mut service.received).unwrap();
+    processes::signal("INT", peer.0.id());
+    peer.finish(PATIENCE);
+    let mut said = String::new();
+    let mut stderr = peer.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "");
+}
+
+#[test]
+fn the_peer_says_how_it_is_called() {
+    let Some(python) = python() else { return };
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&python);
+        command.arg(SCRIPT).args(args).output().unwrap()
+    };
+    for help in ["-h", "--help"] {
+        let output = run(&[help]);
+        assert!(output.status.success());
+        assert!(processes::text(&output.stdout).contains("peer.py serve IN OUT"));
+    }
+    for wrong in [&[][..], &["serve"], &["sevre", "ipc://a", "ipc://b"]] {
+        let output = run(wrong);
+        assert!(!output.status.success(), "{wrong:?}");
+        let said = processes::text(&output.stderr);
+        assert!(
+            said.contains("peer.py ask OUT IN") && !said.contains("Traceback"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

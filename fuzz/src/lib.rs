@@ -13,6 +13,7 @@
 //! | target | input | asserts |
 //! |---|---|---|
 //! | [`bundle`] | bytes or frames | verdict, result and bytes against a naive reader and writer |
+//! | `generated` | choices | what the crate generates is valid, or wrong as it says; edited, all that the targets of its kind assert |
 //! | [`json`] | a text | verdict, offsets and every typed read against serde_json and [`naive`] |
 //! | [`manifest`] | a text and the length of a slot | verdict, errors and result against a naive reader; written, laid out, stored and read again |
 //! | [`decode`] | a [`case`] | bounds of errors, all accessors, small storages, reuse |
@@ -33,7 +34,11 @@ pub mod check;
 #[cfg(feature = "std")]
 pub mod cluster;
 pub mod decode;
+#[cfg(feature = "arbitrary")]
+pub mod decoded;
 pub mod differential;
+#[cfg(feature = "arbitrary")]
+pub mod generated;
 pub mod json;
 pub mod manifest;
 pub mod naive;
@@ -57,6 +62,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("bundle", bundle::run),
     ("decode", decode::run),
     ("differential", differential::run),
+    #[cfg(feature = "arbitrary")]
+    ("generated", generated::run),
     ("json", json::run),
     ("manifest", manifest::run),
     ("pool", pool::run),

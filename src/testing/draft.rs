@@ -5,14 +5,17 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::choices::Choose;
-use super::mutation::{NO_UTF8, bytes, nested, note};
+use super::fields::{DTYPE, Fault, LIST_INDEX, SHAPE};
+use super::mutation::{
+    CONTROL_CHARACTER, INVALID_ESCAPE, INVALID_NUMBER, INVALID_UTF8, NON_FINITE, UNEXPECTED_BYTE,
+    bytes, note, note_nested, wrong_type,
+};
 use super::tensors::{tensors, unique};
 use super::text::{Members, Spelling, scalars};
 use super::{MessageMutation, Parameters, Tensor};
 use crate::dtype::DType;
 use crate::error::{DecodeErrorKind, SchemaKey, SyntaxError};
 use crate::json::ValueType;
-use crate::limits::Limits;
 use crate::message::CONTROL_MARKER;
 
 /// A tensor message before it is written.
@@ -100,6 +103,9 @@ impl Draft {
         let kind = self.mutate(mutation, choices);
         let mut metadata = self.metadata(choices);
         match mutation {
+            MessageMutation::NoDescriptors => {
+                metadata = self.members.of_schema(self.spelling, choices);
+            }
             MessageMutation::NoFrames => return (Vec::new(), kind),
             MessageMutation::NoObject => metadata = format!("[{metadata}]"),
             MessageMutation::TrailingData => {
@@ -132,43 +138,24 @@ impl Draft {
     fn mutate(&mut self, mutation: MessageMutation, choices: &mut dyn Choose) -> DecodeErrorKind {
         use MessageMutation as M;
 
-        let limits = Limits::new();
         let count = self.tensors.len();
         let length = self.tensors.first().map_or(0, |first| first.bytes().len());
         match mutation {
-            M::BadDim => {
-                let dim = choices.text(&["[-1]", "[4.0]", "[1e2]", "[-0]"]);
-                self.set_first(SHAPE, dim);
-                DecodeErrorKind::BadDim
-            }
-            M::BadListIndex => {
-                let index = choices.text(&["-2", "0.0", "1e2", "-0"]);
-                self.set_first(LIST_INDEX, index);
-                DecodeErrorKind::BadListIndex
-            }
-            M::ControlCharacter => self.noted("\"\n\"", SyntaxError::ControlCharacter),
+            M::BadDim => self.set_first(Fault::bad_dim(choices)),
+            M::BadListIndex => self.set_first(Fault::bad_list_index("-2", choices)),
+            M::ControlCharacter => note(&mut self.members, CONTROL_CHARACTER, choices),
             M::ControlMarker => DecodeErrorKind::ControlMessage,
-            M::Depth => {
-                note(&mut self.members, &nested(limits.depth()));
-                DecodeErrorKind::DepthLimit {
-                    limit: limits.depth(),
-                }
+            M::DescriptorNoObject => {
+                self.members.push(DESCRIPTORS, "[[]]");
+                wrong_type(ValueType::Object, ValueType::Array)
             }
+            M::Depth => note_nested(&mut self.members),
             M::DescriptorsNoArray => {
                 self.members.push(DESCRIPTORS, "{}");
                 wrong_type(ValueType::Array, ValueType::Object)
             }
-            M::DimOverflow => {
-                self.set_first(SHAPE, "[9223372036854775808]");
-                DecodeErrorKind::DimOverflow
-            }
-            M::DimType => {
-                let (dim, actual) = choices
-                    .of(NO_NUMBERS)
-                    .unwrap_or(("[null]", ValueType::Null));
-                self.set_first(SHAPE, dim);
-                wrong_type(ValueType::Number, actual)
-            }
+            M::DimOverflow => self.set_first(Fault::dim_overflow()),
+            M::DimType => self.set_first(Fault::dim_type(choices)),
             M::DuplicateKey => {
                 if let Some(first) = self.descriptors.first_mut() {
                     first.repeat(choices);
@@ -183,6 +170,11 @@ impl Draft {
                 self.add_namesakes([None, None], choices);
                 DecodeErrorKind::DuplicateField
             }
+            M::FieldType if choices.one_in(3) => {
+                let kind = wrong_type(ValueType::String, ValueType::Null);
+                self.set_first(Fault::new(NAME, "null", kind))
+            }
+            M::FieldType => self.set_first(Fault::field_type(choices)),
             M::FrameExtra => DecodeErrorKind::FrameCount {
                 expected: count,
                 actual: count.saturating_add(1),
@@ -199,21 +191,11 @@ impl Draft {
                 expected: length,
                 actual: length.saturating_sub(1),
             },
-            M::InvalidEscape => self.noted("\"\\x\"", SyntaxError::InvalidEscape),
-            M::InvalidNumber => self.noted("01", SyntaxError::InvalidNumber),
-            M::InvalidUtf8 => {
-                note(&mut self.members, &format!("\"{NO_UTF8}\""));
-                DecodeErrorKind::InvalidUtf8
-            }
-            M::ListIndex => {
-                let limit = limits.list_index();
-                self.set_first(LIST_INDEX, &limit.saturating_add(1).to_string());
-                DecodeErrorKind::ListIndexLimit { limit }
-            }
-            M::LoneSurrogate => {
-                self.set_first(NAME, choices.text(&["\"\\ud800\"", "\"a\\udfff\""]));
-                DecodeErrorKind::InvalidName
-            }
+            M::InvalidEscape => note(&mut self.members, INVALID_ESCAPE, choices),
+            M::InvalidNumber => note(&mut self.members, INVALID_NUMBER, choices),
+            M::InvalidUtf8 => note(&mut self.members, INVALID_UTF8, choices),
+            M::ListIndex => self.set_first(Fault::list_index()),
+            M::LoneSurrogate => self.set_first(Fault::lone_surrogate(NAME, choices)),
             M::MissingKey => {
                 let (key, name) = choices.of(REQUIRED).unwrap_or((SchemaKey::Shape, SHAPE));
                 if let Some(first) = self.descriptors.first_mut() {
@@ -225,54 +207,32 @@ impl Draft {
                 self.add_namesakes([None, Some(0)], choices);
                 DecodeErrorKind::MixedField
             }
-            M::NameLength => {
-                let limit = limits.name_bytes();
-                let actual = limit.saturating_add(1);
-                self.set_first(NAME, &format!("\"{}\"", "n".repeat(actual)));
-                DecodeErrorKind::NameLimit { limit, actual }
-            }
+            M::NameLength => self.set_first(Fault::name_length(NAME)),
+            M::NoDescriptors => DecodeErrorKind::MissingKey(SchemaKey::TensorDescriptors),
             M::NoFrames => DecodeErrorKind::NoFrames,
             M::NoObject => wrong_type(ValueType::Object, ValueType::Array),
-            M::NonFinite => {
-                note(&mut self.members, "NaN");
-                DecodeErrorKind::NonFinite
-            }
-            M::Rank => {
-                let limit = limits.rank();
-                let dims = alloc::vec!["1"; limit.saturating_add(1)];
-                self.set_first(SHAPE, &format!("[{}]", dims.join(",")));
-                DecodeErrorKind::RankLimit { limit }
-            }
+            M::NonFinite => note(&mut self.members, NON_FINITE, choices),
+            M::Rank => self.set_first(Fault::rank()),
             M::ScalarsNoObject => {
                 self.members.remove(SCALARS);
                 self.members.push(SCALARS, "[]");
                 wrong_type(ValueType::Object, ValueType::Array)
             }
-            M::ShapeOverflow => {
-                self.set_first(SHAPE, "[4294967296,0,4294967296]");
-                DecodeErrorKind::ShapeOverflow
-            }
+            M::ShapeOverflow => self.set_first(Fault::shape_overflow(choices)),
             M::TrailingData => DecodeErrorKind::TrailingData,
             M::Unclosed => DecodeErrorKind::Syntax(SyntaxError::UnexpectedEnd),
-            M::UnknownDType => {
-                let dtype = choices.text(&["\"float31\"", "\"bf16\"", "\"\"", "\"torch.float32\""]);
-                self.set_first(DTYPE, dtype);
-                DecodeErrorKind::UnknownDType
-            }
+            M::UnexpectedByte => note(&mut self.members, UNEXPECTED_BYTE, choices),
+            M::UnknownDType => self.set_first(Fault::unknown_dtype(choices)),
         }
-    }
-
-    fn noted(&mut self, value: &str, error: SyntaxError) -> DecodeErrorKind {
-        note(&mut self.members, value);
-        DecodeErrorKind::Syntax(error)
     }
 
     /// Gives a key of the first descriptor another value, or puts it there.
-    fn set_first(&mut self, key: &str, value: &str) {
+    fn set_first(&mut self, fault: Fault) -> DecodeErrorKind {
         if let Some(first) = self.descriptors.first_mut() {
-            first.remove(key);
-            first.push(key, value);
+            first.remove(fault.key);
+            first.push(fault.key, fault.value);
         }
+        fault.kind
     }
 
     /// Adds two empty tensors of one name that no other has.
@@ -296,28 +256,13 @@ fn first_payload(frames: &mut [Vec<u8>], change: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-pub(super) const fn wrong_type(expected: ValueType, actual: ValueType) -> DecodeErrorKind {
-    DecodeErrorKind::WrongType { expected, actual }
-}
-
 const DESCRIPTORS: &str = "tensor_descriptors";
 const SCALARS: &str = "scalar_fields";
 const NAME: &str = "field_name";
-pub(super) const SHAPE: &str = "shape";
-pub(super) const DTYPE: &str = "dtype";
-pub(super) const LIST_INDEX: &str = "list_index";
 
 /// The keys that a descriptor has to have.
 const REQUIRED: &[(SchemaKey, &str)] = &[
     (SchemaKey::FieldName, NAME),
     (SchemaKey::Shape, SHAPE),
     (SchemaKey::DType, DTYPE),
-];
-
-/// Shapes of what is no number.
-const NO_NUMBERS: &[(&str, ValueType)] = &[
-    ("[true]", ValueType::Bool),
-    ("[null]", ValueType::Null),
-    ("[\"4\"]", ValueType::String),
-    ("[[4]]", ValueType::Array),
 ];

@@ -8,7 +8,7 @@ use super::mutation::Needs;
 pub enum MessageMutation {
     /// A dimension is `-1`, `4.0`, `1e2` or `-0`.
     BadDim,
-    /// A `list_index` is below -1, or no integer.
+    /// A `list_index` is below -1, or no integer: a text, `null`, `false`.
     BadListIndex,
     /// A raw line feed within a string.
     ControlCharacter,
@@ -16,11 +16,13 @@ pub enum MessageMutation {
     ControlMarker,
     /// Values are nested one level deeper than the default cap.
     Depth,
+    /// A descriptor is an array.
+    DescriptorNoObject,
     /// `tensor_descriptors` is an object.
     DescriptorsNoArray,
     /// A dimension is past `isize::MAX`.
     DimOverflow,
-    /// A dimension is `true`, `null`, or a text.
+    /// A dimension is `true`, `null`, a text, or a list.
     DimType,
     /// A descriptor has one of its keys twice.
     DuplicateKey,
@@ -28,6 +30,8 @@ pub enum MessageMutation {
     DuplicateListIndex,
     /// Two plain tensors have the same name.
     DuplicateName,
+    /// A name, a shape or a dtype is of another type.
+    FieldType,
     /// There is a payload frame that no descriptor is of.
     FrameExtra,
     /// A payload frame is a byte longer.
@@ -36,9 +40,9 @@ pub enum MessageMutation {
     FrameMissing,
     /// A payload frame is a byte shorter.
     FrameShorter,
-    /// `\x` within a string.
+    /// `\x` within a string, or another escape that there is none of.
     InvalidEscape,
-    /// A number with a leading zero.
+    /// A number with a leading zero, or without its last digits.
     InvalidNumber,
     /// A byte that is no UTF-8, within a string.
     InvalidUtf8,
@@ -52,11 +56,13 @@ pub enum MessageMutation {
     MixedName,
     /// A name is a byte longer than the default cap.
     NameLength,
+    /// There is no `tensor_descriptors`.
+    NoDescriptors,
     /// There is no frame at all.
     NoFrames,
     /// The metadata is an array.
     NoObject,
-    /// `NaN` outside the scalars.
+    /// `NaN` or `Infinity` outside the scalars.
     NonFinite,
     /// One dimension more than the default cap.
     Rank,
@@ -68,6 +74,8 @@ pub enum MessageMutation {
     TrailingData,
     /// The metadata lacks its last byte.
     Unclosed,
+    /// A byte that cannot stand where it stands: `[1,]`, `True`.
+    UnexpectedByte,
     /// A dtype that nobody knows.
     UnknownDType,
 }
@@ -82,12 +90,14 @@ impl MessageMutation {
         Self::ControlCharacter,
         Self::ControlMarker,
         Self::Depth,
+        Self::DescriptorNoObject,
         Self::DescriptorsNoArray,
         Self::DimOverflow,
         Self::DimType,
         Self::DuplicateKey,
         Self::DuplicateListIndex,
         Self::DuplicateName,
+        Self::FieldType,
         Self::FrameExtra,
         Self::FrameLonger,
         Self::FrameMissing,
@@ -100,12 +110,14 @@ impl MessageMutation {
         Self::MissingKey,
         Self::MixedName,
         Self::NameLength,
+        Self::NoDescriptors,
         Self::NoObject,
         Self::NonFinite,
         Self::Rank,
         Self::ScalarsNoObject,
         Self::ShapeOverflow,
         Self::TrailingData,
+        Self::UnexpectedByte,
         Self::UnknownDType,
     ];
 
@@ -126,6 +138,7 @@ impl MessageMutation {
             | Self::DimOverflow
             | Self::DimType
             | Self::DuplicateKey
+            | Self::FieldType
             | Self::FrameMissing
             | Self::FrameShorter
             | Self::ListIndex
@@ -138,17 +151,20 @@ impl MessageMutation {
             Self::ControlCharacter
             | Self::ControlMarker
             | Self::Depth
+            | Self::DescriptorNoObject
             | Self::DescriptorsNoArray
             | Self::FrameExtra
             | Self::InvalidEscape
             | Self::InvalidNumber
             | Self::InvalidUtf8
+            | Self::NoDescriptors
             | Self::NoFrames
             | Self::NoObject
             | Self::NonFinite
             | Self::ScalarsNoObject
             | Self::TrailingData
-            | Self::Unclosed => Needs::NOTHING,
+            | Self::Unclosed
+            | Self::UnexpectedByte => Needs::NOTHING,
         }
     }
 }

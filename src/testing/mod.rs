@@ -93,7 +93,7 @@ mod choices;
 mod control;
 mod draft;
 mod faults;
-mod kinds;
+mod fields;
 mod message;
 mod mismatch;
 mod mutation;
@@ -103,6 +103,8 @@ pub mod proptest;
 mod shown;
 mod slot;
 mod tensors;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use alloc::vec::Vec;
@@ -142,6 +144,9 @@ pub trait Generated: fmt::Debug + Sized + 'static {
 }
 
 /// A valid message to which one thing was done.
+///
+/// There is one for every error that is a peer's fault, but for those of [`Limits`](crate::Limits)
+/// that no small message reaches: of the length of the metadata and the number of descriptors.
 ///
 /// # Examples
 ///

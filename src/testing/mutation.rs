@@ -6,6 +6,9 @@ use alloc::vec::Vec;
 use super::Parameters;
 use super::choices::Choose;
 use super::text::Members;
+use crate::error::{DecodeErrorKind, SyntaxError};
+use crate::json::ValueType;
+use crate::limits::Limits;
 
 /// What has to be in a message, and what has to be left free, for a mutation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,13 +67,32 @@ pub(super) fn choose<M: Copy>(
     possible.into_iter().nth(index)
 }
 
-/// A fault of the JSON text alone, within a member that no schema knows.
-pub(super) fn note(members: &mut Members, value: &str) {
-    members.0.insert(0, ("note".into(), value.into()));
+/// Puts in a member that no schema knows, with one of these values, and says what is wrong with it.
+pub(super) fn note(
+    members: &mut Members,
+    faults: &[(&str, DecodeErrorKind)],
+    choices: &mut dyn Choose,
+) -> DecodeErrorKind {
+    let (value, kind) = choices
+        .of(faults)
+        .unwrap_or(("NaN", DecodeErrorKind::NonFinite));
+    members.0.insert(0, (NOTE.into(), value.into()));
+    kind
 }
 
+/// Puts in a member that no schema knows, nested one level deeper than the default cap.
+pub(super) fn note_nested(members: &mut Members) -> DecodeErrorKind {
+    let limit = Limits::new().depth();
+    // The object that the member is of is a level, too.
+    let (open, close) = ("[".repeat(limit), "]".repeat(limit));
+    members.0.insert(0, (NOTE.into(), [open, close].concat()));
+    DecodeErrorKind::DepthLimit { limit }
+}
+
+const NOTE: &str = "note";
+
 /// What stands in a text for a byte that is no UTF-8.
-pub(super) const NO_UTF8: char = '\u{e000}';
+const NO_UTF8: char = '\u{e000}';
 
 /// The bytes of a text; one [`NO_UTF8`] becomes what it stands for, where that is asked for.
 pub(super) fn bytes(text: String, is_bad: bool) -> Vec<u8> {
@@ -80,8 +102,50 @@ pub(super) fn bytes(text: String, is_bad: bool) -> Vec<u8> {
     }
 }
 
-/// `levels` arrays, one in another.
-pub(super) fn nested(levels: usize) -> String {
-    let open = core::iter::repeat_n('[', levels);
-    open.chain(core::iter::repeat_n(']', levels)).collect()
+pub(super) const fn wrong_type(expected: ValueType, actual: ValueType) -> DecodeErrorKind {
+    DecodeErrorKind::WrongType { expected, actual }
 }
+
+const fn syntax(error: SyntaxError) -> DecodeErrorKind {
+    DecodeErrorKind::Syntax(error)
+}
+
+const fn unexpected(found: u8) -> DecodeErrorKind {
+    syntax(SyntaxError::UnexpectedByte { found })
+}
+
+/// Values that hold a fault of the JSON text, and what it is.
+pub(super) const CONTROL_CHARACTER: &[(&str, DecodeErrorKind)] =
+    &[("\"\n\"", syntax(SyntaxError::ControlCharacter))];
+pub(super) const INVALID_ESCAPE: &[(&str, DecodeErrorKind)] = &[
+    ("\"\\x\"", syntax(SyntaxError::InvalidEscape)),
+    ("\"\\u12g4\"", syntax(SyntaxError::InvalidEscape)),
+];
+pub(super) const INVALID_NUMBER: &[(&str, DecodeErrorKind)] = &[
+    ("01", syntax(SyntaxError::InvalidNumber)),
+    ("1.", syntax(SyntaxError::InvalidNumber)),
+    ("-", syntax(SyntaxError::InvalidNumber)),
+    ("1e", syntax(SyntaxError::InvalidNumber)),
+];
+pub(super) const INVALID_UTF8: &[(&str, DecodeErrorKind)] =
+    &[("\"\u{e000}\"", DecodeErrorKind::InvalidUtf8)];
+pub(super) const NON_FINITE: &[(&str, DecodeErrorKind)] = &[
+    ("NaN", DecodeErrorKind::NonFinite),
+    ("Infinity", DecodeErrorKind::NonFinite),
+    ("-Infinity", DecodeErrorKind::NonFinite),
+];
+pub(super) const UNEXPECTED_BYTE: &[(&str, DecodeErrorKind)] = &[
+    ("[1,]", unexpected(b']')),
+    ("[1 2]", unexpected(b'2')),
+    ("True", unexpected(b'T')),
+    ("{a:1}", unexpected(b'a')),
+    ("'x'", unexpected(b'\'')),
+];
+
+/// Values that are no number.
+pub(super) const NO_NUMBERS: &[(&str, ValueType)] = &[
+    ("true", ValueType::Bool),
+    ("null", ValueType::Null),
+    ("\"4\"", ValueType::String),
+    ("[4]", ValueType::Array),
+];

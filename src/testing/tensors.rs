@@ -15,13 +15,15 @@ use crate::error::EncodeError;
 use crate::tensor::{Descriptor, TensorView};
 
 /// What decoding has to give of one tensor.
-#[derive(Clone, Eq, PartialEq)]
+#[derive(Clone)]
 pub struct Tensor {
     name: String,
     list_index: Option<u32>,
     dtype: DType,
     shape: Vec<usize>,
-    bytes: Vec<u8>,
+    /// The bytes, past as many as move them from the address that the allocator gave.
+    buffer: Vec<u8>,
+    shift: usize,
 }
 
 impl Tensor {
@@ -32,7 +34,8 @@ impl Tensor {
             list_index,
             dtype,
             shape: Vec::new(),
-            bytes: Vec::new(),
+            buffer: Vec::new(),
+            shift: 0,
         }
     }
 
@@ -66,9 +69,12 @@ impl Tensor {
     }
 
     /// Returns its elements: little-endian, the last dimension varying fastest; a `bool` is 0 or 1.
+    ///
+    /// They start at any address, as those of a received frame do: half of the tensors lie
+    /// up to 15 bytes past where an allocation starts.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.buffer.get(self.shift..).unwrap_or_default()
     }
 
     /// Returns the tensor as one to send.
@@ -82,7 +88,7 @@ impl Tensor {
             Some(index) => descriptor.with_list_index(index),
             None => descriptor,
         };
-        TensorView::new(descriptor, &self.bytes)
+        TensorView::new(descriptor, self.bytes())
     }
 }
 
@@ -93,10 +99,24 @@ impl fmt::Debug for Tensor {
             .field("list_index", &self.list_index)
             .field("dtype", &self.dtype)
             .field("shape", &self.shape)
-            .field("bytes", &Shown(&self.bytes))
+            .field("bytes", &Shown(self.bytes()))
+            .field("shift", &self.shift)
             .finish()
     }
 }
+
+/// Two tensors are the same wherever their bytes lie.
+impl PartialEq for Tensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.list_index == other.list_index
+            && self.dtype == other.dtype
+            && self.shape == other.shape
+            && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Tensor {}
 
 /// Tensors of one message, none in conflict with another; the members of a list follow one another.
 ///
@@ -124,13 +144,20 @@ pub(super) fn tensors(
             let Some((dtype, shape)) = room.take(choices, parameters, must) else {
                 return found;
             };
-            let bytes = bytes(choices, dtype, byte_len(dtype, &shape));
+            let shift = if choices.one_in(2) {
+                choices.up_to(15)
+            } else {
+                0
+            };
+            let mut buffer = alloc::vec![0; shift];
+            buffer.extend(bytes(choices, dtype, byte_len(dtype, &shape)));
             found.push(Tensor {
                 name: name.clone(),
                 list_index: next,
                 dtype,
                 shape,
-                bytes,
+                buffer,
+                shift,
             });
             // Holes, at times.
             let step = u32::from(choices.one_in(3)).saturating_add(1);
@@ -189,8 +216,8 @@ impl Room {
         }
         let mut shape = Vec::new();
         for _ in 0..rank {
-            let most = elements.min(4);
-            let dim = choices.up_to(most);
+            let most = if choices.one_in(8) { LONG } else { SHORT };
+            let dim = choices.up_to(elements.min(most));
             let dim = if must_fill { dim.max(1) } else { dim };
             elements = elements.checked_div(dim).unwrap_or(elements);
             shape.push(dim);
@@ -217,3 +244,9 @@ fn bytes(choices: &mut dyn Choose, dtype: DType, len: usize) -> Vec<u8> {
         }
     }
 }
+
+/// Most dimensions are at most so long: the tensors stay small.
+const SHORT: usize = 4;
+
+/// The others, if the parameters leave room: past what transports treat as small.
+const LONG: usize = 1 << 16;

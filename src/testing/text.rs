@@ -171,7 +171,10 @@ fn scalar(
     let kinds = if depth > 0 { 6 } else { 4 };
     match choices.up_to(kinds) {
         0 => choices.text(&["null", "true", "false"]).to_string(),
-        1 | 2 => choices.text(NUMBERS).to_string(),
+        1 | 2 if parameters.python_spelling() || !choices.one_in(4) => {
+            choices.text(NUMBERS).to_string()
+        }
+        1 | 2 => choices.text(OTHER_NUMBERS).to_string(),
         3 => {
             let name = name(choices);
             spelling.quoted(&name, choices)
@@ -261,6 +264,17 @@ const NUMBERS: &[&str] = &[
     "1e-05",
     "1e+16",
     "1.7976931348623157e+308",
+];
+
+/// Numbers as others write them: past the range of a float, or with more digits than it has.
+const OTHER_NUMBERS: &[&str] = &[
+    "1e400",
+    "-1E+400",
+    "1e-400",
+    "-0",
+    "1E5",
+    "0.1000000000000000055511151231257827021181583404541015625",
+    "9007199254740993.0",
 ];
 
 const NON_FINITE: &[&str] = &["NaN", "Infinity", "-Infinity"];

@@ -10,6 +10,7 @@ mod live;
 mod patterns;
 #[path = "../common/processes.rs"]
 mod processes;
+mod reencode;
 #[cfg(unix)]
 mod screens;
 mod support;

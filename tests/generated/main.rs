@@ -5,8 +5,11 @@
 
 #![cfg(any(feature = "arbitrary", feature = "proptest"))]
 
-mod kinds;
+#[allow(unreachable_pub, reason = "the fuzz targets' own")]
+#[path = "../../fuzz/src/decoded.rs"]
+mod decoded;
 mod parameters;
+mod shapes;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +17,7 @@ use tensorwire::testing::{
     BundledMessage, ControlMessage, FilledSlot, Generated, NearlyValid, Parameters, TensorMessage,
 };
 
-use kinds::Decoded;
+use decoded::{Decoded, assert_refused};
 
 /// Where choices come from.
 trait Source {
@@ -96,11 +99,7 @@ fn every_nearly_valid_one_is_refused_as_it_says<T: Decoded>(source: &mut impl So
     let parameters = Parameters::new();
     for _ in 0..MANY {
         let sent = source.nearly_valid::<T>(&parameters);
-        assert_eq!(
-            T::refusal(sent.frames()),
-            Err(sent.error_kind()),
-            "{sent:?}"
-        );
+        assert_refused(&sent);
         seen.insert(sent.mutation());
     }
     let all: BTreeSet<_> = T::MUTATIONS.iter().copied().collect();
@@ -122,7 +121,12 @@ macro_rules! over {
 
             #[test]
             fn all_types_of_control_messages_occur() {
-                kinds::all_types_of_control_messages_occur(&mut $make);
+                shapes::all_types_of_control_messages_occur(&mut $make);
+            }
+
+            #[test]
+            fn what_is_rare_occurs_often() {
+                shapes::what_is_rare_occurs_often(&mut $make);
             }
 
             #[test]

@@ -1,21 +1,20 @@
-//! How each kind of what is generated is decoded.
+//! How each kind of what the crate generates is decoded, and that it is what it says.
+//!
+//! For the target `generated`, and for the tests of the main crate, which need no fuzzer.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use tensorwire::bundle::Bundle;
 use tensorwire::error::DecodeError;
 use tensorwire::json::Value;
 use tensorwire::testing::{
-    BundledMessage, ControlMessage, FilledSlot, Generated, Parameters, TensorMessage,
+    BundledMessage, ControlMessage, FilledSlot, Generated, NearlyValid, Parameters, TensorMessage,
 };
 use tensorwire::transfer::{Control, manifest};
 use tensorwire::{Decoder, Options};
 
-use crate::Source;
-
 /// What a decoder says of it.
-pub(crate) trait Decoded: Generated {
+pub trait Decoded: Generated {
     /// Asserts that it decodes, and to what it says.
     fn assert_decodes(&self, parameters: &Parameters);
 
@@ -52,7 +51,11 @@ impl Decoded for TensorMessage {
         };
         let slow = verdict(general(Options::new()));
         assert_eq!(verdict(Options::new()), slow, "{frames:?}");
-        slow.map_err(|error| error.kind())
+        slow.map_err(|error| {
+            let metadata = frames.first().map_or(0, |metadata| metadata.as_ref().len());
+            assert!(error.offset() <= metadata, "{error}: {frames:?}");
+            error.kind()
+        })
     }
 }
 
@@ -116,21 +119,8 @@ impl Decoded for FilledSlot {
     }
 }
 
-pub(crate) fn all_types_of_control_messages_occur(source: &mut impl Source) {
-    let parameters = Parameters::new();
-    let types = (0..crate::MANY).map(|_| source.valid::<ControlMessage>(&parameters).msg_type());
-    let seen: BTreeSet<_> = types.collect();
-    let all = [
-        "transfer_abort",
-        "transfer_alloc",
-        "transfer_allocated",
-        "transfer_done",
-        "transfer_push",
-        "transfer_pushed",
-        "transfer_ready",
-        "transfer_register",
-        "transfer_register_ack",
-        "transfer_staged",
-    ];
-    assert_eq!(seen, BTreeSet::from(all));
+/// Asserts that a decoder says of a nearly valid one what it says of itself.
+pub fn assert_refused<T: Decoded>(sent: &NearlyValid<T>) {
+    let refusal = T::refusal(sent.frames());
+    assert_eq!(refusal, Err(sent.error_kind()), "{sent:?}");
 }
