@@ -285,22 +285,24 @@ unsafe extern "C" fn tell(managed: *mut ManagedTensor) {
 #[test]
 fn the_deleter_is_called_once_wherever_the_import_ends() {
     /// Where it ends, and what it does with an import.
-    const ENDS: &[(&str, fn(Import))] = &[
-        ("dropped", drop),
-        ("as a buffer", |import| drop(Buffer::from(import))),
-        ("on another thread", |import| {
+    struct End(&'static str, fn(Import));
+
+    const ENDS: &[End] = &[
+        End("dropped", drop),
+        End("as a buffer", |import| drop(Buffer::from(import))),
+        End("on another thread", |import| {
             thread::spawn(|| drop(import)).join().unwrap()
         }),
-        ("in a panic", |import| {
+        End("in a panic", |import| {
             let panics = || {
                 let _kept = import;
                 // Without a word on stderr.
                 std::panic::resume_unwind(Box::new(()));
             };
-            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+            let caught = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panics));
             assert!(caught.is_err());
         }),
-        ("received", |import| {
+        End("received", |import| {
             let (mut sender, mut receiver) = loopback::pair();
             sender
                 .send_parts(&mut alloc::vec![Part::from(import)], Wait::Never)
@@ -309,7 +311,7 @@ fn the_deleter_is_called_once_wherever_the_import_ends() {
             drop((sender, receiver));
             assert_eq!(received.frames()[0].as_ref(), 1.5_f32.to_le_bytes());
         }),
-        ("not sent", |import| {
+        End("not sent", |import| {
             let (mut sender, receiver) = loopback::pair();
             drop(receiver);
             let mut parts = alloc::vec![Part::from(import)];
@@ -317,7 +319,7 @@ fn the_deleter_is_called_once_wherever_the_import_ends() {
         }),
     ];
     let data = [1.5];
-    for (name, end) in ENDS {
+    for End(name, end) in ENDS {
         let count = AtomicUsize::new(0);
         let mut shape = [1];
         let mut managed = ManagedTensor {
