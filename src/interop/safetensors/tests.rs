@@ -283,3 +283,14 @@ fn names_of_any_length_are_kept() {
     let file = SafeTensors::decode(&bytes).unwrap();
     assert_eq!(file.tensor(&name).unwrap().bytes(), [1]);
 }
+
+#[test]
+fn a_header_that_nobody_would_read_is_not_written() {
+    let tensor = TensorView::from_slice("x", &[1], &[1_u8]).unwrap();
+    let plan = |limit| Plan::within(limit, [tensor], &NO_SCALARS);
+    let actual = Plan::new([tensor], &NO_SCALARS).unwrap().header().len() - PREFIX_LEN;
+    assert_eq!(plan(actual).unwrap().header().len(), PREFIX_LEN + actual);
+    let limit = actual - 1;
+    let error = plan(limit).unwrap_err();
+    assert_eq!(error, WriteError::HeaderLimit { limit, actual });
+}

@@ -66,6 +66,19 @@ impl Plan {
         T: IntoIterator<Item: AsRef<Descriptor<'t>>>,
         S: ScalarFields + ?Sized,
     {
+        Self::within(MAX_HEADER_LEN, tensors, scalars)
+    }
+
+    /// With a header of at most so many bytes.
+    pub(super) fn within<'t, T, S>(
+        limit: usize,
+        tensors: T,
+        scalars: &S,
+    ) -> Result<Self, WriteError>
+    where
+        T: IntoIterator<Item: AsRef<Descriptor<'t>>>,
+        S: ScalarFields + ?Sized,
+    {
         let mut named = Vec::new();
         for (index, tensor) in tensors.into_iter().enumerate() {
             named.push(Named::new(*tensor.as_ref(), index)?);
@@ -81,7 +94,6 @@ impl Plan {
         });
         header.resize(header.len().next_multiple_of(PREFIX_LEN), b' ');
         let actual = header.len().saturating_sub(PREFIX_LEN);
-        let limit = MAX_HEADER_LEN;
         if actual > limit {
             return Err(WriteError::HeaderLimit { limit, actual });
         }

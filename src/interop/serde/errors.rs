@@ -378,6 +378,51 @@ mod tests {
         }
     }
 
+    /// As a format that writes a map's length first.
+    fn through_cbor<T: Serialize>(value: &T) -> ciborium::Value {
+        let mut bytes = std::vec::Vec::new();
+        ciborium::into_writer(value, &mut bytes).unwrap();
+        let mut rest = &bytes[..];
+        let value = ciborium::from_reader(&mut rest).unwrap();
+        assert!(rest.is_empty(), "{rest:?}");
+        value
+    }
+
+    #[test]
+    fn a_map_has_as_many_entries_as_it_says() {
+        let kind = DecodeErrorKind::OutOfSlot {
+            offset: u64::MAX,
+            byte_len: 4,
+            slot_len: 8,
+        };
+        let syntax = json::Value::parse(b"[\\]").unwrap_err();
+        let wrong_type = ValueErrorKind::WrongType {
+            expected: ValueType::Number,
+            actual: ValueType::String,
+        };
+        let value = ValueError::new(wrong_type, 9);
+        let nested = DeserializeError::from(value);
+        let cases = [
+            (
+                through_cbor(&DecodeError::new(kind, 7)),
+                to_value(DecodeError::new(kind, 7)),
+            ),
+            (
+                through_cbor(&DecodeError::new(kind, 7).in_descriptor(3)),
+                to_value(DecodeError::new(kind, 7).in_descriptor(3)),
+            ),
+            (through_cbor(&syntax), to_value(syntax)),
+            (through_cbor(&nested), to_value(nested)),
+            (
+                through_cbor(&EncodeError::KeyType),
+                to_value(EncodeError::KeyType),
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(to_value(found).unwrap(), expected.unwrap());
+        }
+    }
+
     #[test]
     fn what_a_type_complains_about_is_its_text() {
         use serde::de::Error as _;

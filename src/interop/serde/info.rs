@@ -206,6 +206,20 @@ mod tests {
     }
 
     #[test]
+    fn a_binary_format_does_as_well() {
+        for &dtype in DType::ALL {
+            let descriptor = Descriptor::new("caf\u{e9}", dtype, &[2, 0, 3]).unwrap();
+            let info = TensorInfo::new(&descriptor.with_list_index(7));
+            let mut bytes = Vec::new();
+            ciborium::into_writer(&(&info, dtype), &mut bytes).unwrap();
+            let (again, same): (TensorInfo, DType) = ciborium::from_reader(&bytes[..]).unwrap();
+            assert_eq!((again.dtype(), same), (dtype, dtype));
+            assert_eq!((again.shape(), again.list_index()), (info.shape(), Some(7)));
+            assert!(again.name() == "caf\u{e9}");
+        }
+    }
+
+    #[test]
     fn keys_come_in_any_order_and_others_are_skipped() {
         let text = r#"{"sha256":[{}],"dtype":"bool","shape":[3],"nbytes":3,"field_name":"x"}"#;
         let info: TensorInfo = serde_json::from_str(text).unwrap();

@@ -278,6 +278,28 @@ fn deep_nesting_ends_at_the_cap() {
 }
 
 #[test]
+fn what_is_skipped_may_be_as_deep_as_a_header_and_no_deeper() {
+    // Two levels are around the value, and each entry of a message's scalars is in two as well.
+    let skipped = |value: &str| {
+        file(
+            &format!(r#"{{"a":{{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":{value}}}}}"#),
+            0,
+        )
+    };
+    let scalar = |value: &str| {
+        file(
+            &format!(r#"{{"__metadata__":{{"k":"{value}","tensorwire.json":"[\"k\"]"}}}}"#),
+            0,
+        )
+    };
+    for (levels, fits) in [(126, true), (127, false)] {
+        let value = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(decode(&skipped(&value)).is_ok(), fits, "{levels}");
+        assert_eq!(decode(&scalar(&value)).is_ok(), fits, "{levels}");
+    }
+}
+
+#[test]
 fn what_others_write_is_read_as_it_stands() {
     let header = r#" {"__metadata__" : null, "layers.0" : {"shape":[ ] , "data_offsets":[8, 12],"dtype":"F32","x":[{}]},
         "\u00e9\u0000/../x":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"":{"dtype":"BF16","shape":[3,0],"data_offsets":[8,8]}}  "#;
