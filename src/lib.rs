@@ -1,4 +1,6 @@
 #![no_std]
+// Where no file lies beside the page, the first definition of a reference is the one that holds.
+#![doc = include_str!("guide/screens.md")]
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs, missing_debug_implementations, unsafe_code)]
 #![deny(

@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tensorwire::interop::SharedFrame;
-use tensorwire::interop::dlpack::{Export, Import, ManagedTensor};
+use tensorwire::interop::dlpack::{DlpackError, Export, Import};
 use tensorwire::message::{NO_SCALARS, encode_to_vec};
 use tensorwire::transport::{Buffer, Frames, Part, RecvFrames, SendFrames, Wait, loopback};
 use tensorwire::{Decoder, TensorView};
@@ -49,8 +49,8 @@ impl Drop for Lent {
     }
 }
 
-/// Receives a message with one tensor, for a capsule named `dltensor`; null if it fails.
-fn receive() -> Result<*mut ManagedTensor, Box<dyn Error>> {
+/// Receives a message with one tensor, and exports it: where it lies if that is aligned and no copy is asked for.
+fn receive(copy: bool) -> Result<Export, Box<dyn Error>> {
     let elements: Vec<u8> = (0..1024_u16)
         .flat_map(|x| f32::from(x).to_le_bytes())
         .collect();
@@ -64,13 +64,15 @@ fn receive() -> Result<*mut ManagedTensor, Box<dyn Error>> {
         let mut decoder = Decoder::new();
         let message = decoder.decode(&received)?;
         let x = message.tensor("x").ok_or("no x")?;
+        if copy {
+            return Ok(Export::copy(&x)?);
+        }
         let frame = message.payload(0).ok_or("no frame")?.clone();
-        let export = match Export::new(&x.descriptor(), Buffer::new(Lent::new(frame))) {
-            Ok(export) => export,
+        match Export::new(&x.descriptor(), Buffer::new(Lent::new(frame))) {
+            Ok(export) => Ok(export),
             // Misaligned.
-            Err(_) => Export::copy(&x)?,
-        };
-        Ok(export.into_raw().as_ptr())
+            Err(_) => Ok(Export::copy(&x)?),
+        }
     })
 }
 
@@ -91,27 +93,61 @@ fn send(import: Import) -> Result<*const u8, Box<dyn Error>> {
     })
 }
 
-/// Receives a tensor. The pointer is for a capsule named `dltensor`, whose consumer gives it back; null if it fails.
-#[unsafe(no_mangle)]
-pub extern "C" fn tensorwire_receive() -> *mut ManagedTensor {
-    receive().unwrap_or_else(|error| {
-        eprintln!("receive: {error}");
-        ptr::null_mut()
-    })
-}
-
-/// Sends the tensor of a capsule named `dltensor`, which is then used up; null, and the capsule is as it was, if it is refused.
+/// Takes over the tensor of a capsule.
 ///
 /// # Safety
 ///
-/// `managed` is what the capsule holds.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tensorwire_send(managed: *mut c_void) -> *const u8 {
-    // SAFETY: the three rules of `from_raw`.
+/// `managed` is what a capsule named `dltensor_versioned` holds, or `dltensor` unless `versioned`.
+unsafe fn import(managed: *mut c_void, versioned: bool) -> Result<Import, DlpackError> {
+    // Of the three rules of `from_raw`:
     // 1. It is a capsule's, which the caller renames if this succeeds.
     // 2. The caller waits, and so writes to nothing meanwhile.
     // 3. The deleters of numpy and torch take Python's lock themselves where they need it.
-    let import = match unsafe { Import::from_raw(managed.cast()) } {
+    if versioned {
+        // SAFETY: the rules above.
+        unsafe { Import::from_raw_versioned(managed.cast()) }
+    } else {
+        // SAFETY: the rules above.
+        unsafe { Import::from_raw(managed.cast()) }
+    }
+}
+
+/// Receives a tensor. The pointer is for a capsule named `dltensor_versioned`, or `dltensor` unless `versioned`, whose consumer
+/// gives it back; null if it fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn tensorwire_receive(versioned: bool, copy: bool) -> *mut c_void {
+    match receive(copy) {
+        Ok(export) if versioned => export.into_raw_versioned().as_ptr().cast(),
+        Ok(export) => export.into_raw().as_ptr().cast(),
+        Err(error) => {
+            eprintln!("receive: {error}");
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Gives back the tensor of a capsule that nobody took.
+///
+/// # Safety
+///
+/// As of [`tensorwire_send`]; and the capsule is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tensorwire_release(managed: *mut c_void, versioned: bool) {
+    // SAFETY: as the caller promises.
+    let import = unsafe { import(managed, versioned) };
+    // It calls the deleter.
+    drop(import);
+}
+
+/// Sends the tensor of a capsule, which is then used up; null, and the capsule is as it was, if it is refused.
+///
+/// # Safety
+///
+/// `managed` is what the capsule holds, which is named `dltensor_versioned`, or `dltensor` unless `versioned`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tensorwire_send(managed: *mut c_void, versioned: bool) -> *const u8 {
+    // SAFETY: as the caller promises.
+    let import = match unsafe { import(managed, versioned) } {
         Ok(import) => import,
         Err(error) => {
             eprintln!("send: {error}");

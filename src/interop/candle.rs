@@ -306,6 +306,47 @@ mod tests {
     }
 
     #[test]
+    fn every_dtype_goes_in_any_shape_and_layout() {
+        const MAX: usize = isize::MAX.unsigned_abs();
+        let deep = [1; 64];
+        for (shape, elements) in [
+            (&[][..], 1),
+            (&[0][..], 0),
+            (&[1, 2, 1, 1, 3, 1, 2][..], 12),
+            (&deep[..], 1),
+            (&[0, MAX / 16][..], 0),
+            (&[2, 0, 3][..], 0),
+        ] {
+            for &dtype in DType::ALL {
+                let bytes = std::vec![1; elements * dtype.size()];
+                let tensor = TensorView::from_bytes("x", dtype, shape, &bytes).unwrap();
+                let there = match to_tensor(&tensor, &CPU) {
+                    Err(CandleError::NoDType(_)) => continue,
+                    there => there.unwrap(),
+                };
+                assert_eq!(there.dims(), shape);
+                let (info, payload) = to_payload("x", &there).unwrap();
+                assert_eq!((info.shape(), payload.as_ref()), (shape, &bytes[..]));
+            }
+        }
+        // Each element once more than it lies there.
+        let row: Vec<u8> = (0..24).collect();
+        for &dtype in DType::ALL {
+            let count = 24 / dtype.size();
+            let shape = [1, count];
+            let bytes = &row[..count * dtype.size()];
+            let tensor = TensorView::from_bytes("x", dtype, &shape, bytes).unwrap();
+            let Ok(there) = to_tensor(&tensor, &CPU) else {
+                continue;
+            };
+            let repeated = there.broadcast_as((3, count)).unwrap();
+            let (info, payload) = to_payload("x", &repeated).unwrap();
+            assert_eq!(info.shape(), [3, count]);
+            assert_eq!(payload.as_ref(), bytes.repeat(3), "{dtype}");
+        }
+    }
+
+    #[test]
     fn two_tensors_of_one_name_make_no_message() {
         let tensor = Tensor::new(&[1_u8], &CPU).unwrap();
         let error = to_parts(

@@ -201,10 +201,11 @@ mod tests {
     use std::string::ToString;
     use std::vec;
 
-    use half::bf16;
+    use half::{bf16, f16};
     use ndarray::{Array1, Array3, arr0, array, s};
 
     use crate::dtype::DType;
+    use crate::tensor::{Float8E4M3Fn, Float8E4M3Fnuz, Float8E5M2, Float8E5M2Fnuz, Float8E8M0Fnu};
 
     /// Room in which bytes lie at every address modulo 8.
     #[repr(align(8))]
@@ -270,6 +271,79 @@ mod tests {
     }
 
     #[test]
+    fn every_type_of_element_is_seen_and_sent() {
+        fn check<T: Element + Send>() {
+            let mut room = Room([0; 64]);
+            // Bytes that are bools too.
+            for (index, byte) in room.0.iter_mut().enumerate() {
+                *byte = (index % 3 == 0).into();
+            }
+            let size = T::DTYPE.size();
+            for shift in [0, 1] {
+                let bytes = &room.0[shift..][..3 * size];
+                let tensor = TensorView::from_bytes("x", T::DTYPE, &[3, 1], bytes).unwrap();
+                let array = view_or_copy::<T>(&tensor).unwrap();
+                assert_eq!(array.is_view(), shift % T::DTYPE.alignment() == 0);
+                let sent = super::tensor("x", &array).unwrap();
+                assert_eq!((sent.dtype(), sent.bytes()), (T::DTYPE, bytes));
+                assert_eq!(sent.bytes().as_ptr(), array.as_ptr().cast());
+                let owned = to_array::<T>(&tensor).unwrap();
+                assert_eq!(into_buffer(owned).unwrap().as_ref(), bytes);
+            }
+        }
+        check::<bool>();
+        check::<bf16>();
+        check::<f16>();
+        check::<f32>();
+        check::<f64>();
+        check::<i8>();
+        check::<i16>();
+        check::<i32>();
+        check::<i64>();
+        check::<u8>();
+        check::<u16>();
+        check::<u32>();
+        check::<u64>();
+        check::<[f32; 2]>();
+        check::<[f64; 2]>();
+        check::<Float8E4M3Fn>();
+        check::<Float8E4M3Fnuz>();
+        check::<Float8E5M2>();
+        check::<Float8E5M2Fnuz>();
+        check::<Float8E8M0Fnu>();
+        #[cfg(feature = "num-complex")]
+        {
+            check::<num_complex::Complex<f32>>();
+            check::<num_complex::Complex<f64>>();
+        }
+    }
+
+    #[test]
+    fn shapes_of_any_rank_and_of_any_size_without_elements_are_arrays() {
+        const MAX: usize = isize::MAX.unsigned_abs();
+        let deep = [1; 64];
+        for (shape, len) in [
+            (&[1, 2, 1, 1, 3, 1, 1, 2, 1][..], 12),
+            (&deep[..], 1),
+            (&[0, MAX][..], 0),
+            (&[MAX, 0][..], 0),
+            (&[1 << 31, 0, 1 << 31][..], 0),
+        ] {
+            let bytes = vec![7_u8; len];
+            let tensor = TensorView::from_slice("x", shape, &bytes).unwrap();
+            let array = view::<u8>(&tensor).unwrap();
+            assert_eq!((array.shape(), array.len()), (shape, len));
+            let owned = to_array::<u8>(&tensor).unwrap();
+            assert_eq!(owned, array);
+            assert_eq!(super::tensor("x", &owned).unwrap().shape(), shape);
+            // Turned around it is the same elements, or none.
+            let turned = array.reversed_axes();
+            let turned = turned.as_standard_layout();
+            assert_eq!(super::tensor("x", &turned).unwrap().byte_len(), len);
+        }
+    }
+
+    #[test]
     fn arrays_in_standard_layout_are_lent_and_others_refused() {
         let all = Array3::from_shape_fn((2, 3, 4), |(a, b, c)| (100 * a + 10 * b + c) as i16);
         let lent = tensor("all", &all).unwrap();
@@ -286,6 +360,7 @@ mod tests {
             all.slice(s![.., ..;2, ..]).into_dyn(),
             all.slice(s![..;-1, .., ..]).into_dyn(),
             all.slice(s![.., 1, ..]).into_dyn(),
+            all.broadcast((5, 2, 3, 4)).unwrap().into_dyn(),
         ];
         for other in others {
             let error = tensor("other", &other).unwrap_err();

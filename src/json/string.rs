@@ -302,7 +302,13 @@ pub struct CodePoints<'a> {
     escaped: bool,
 }
 
-impl CodePoints<'_> {
+impl<'a> CodePoints<'a> {
+    /// What is still to come, as it stands.
+    #[cfg(feature = "safetensors")]
+    pub(crate) const fn rest(&self) -> &'a str {
+        self.rest
+    }
+
     /// The escape's value and length, at a backslash.
     fn escape(&self) -> Option<(u32, usize)> {
         let point = match self.rest.as_bytes().get(1)? {

@@ -10,7 +10,12 @@ mod live;
 mod patterns;
 #[path = "../common/processes.rs"]
 mod processes;
+mod reencode;
+#[cfg(unix)]
+mod screens;
 mod support;
+#[cfg(unix)]
+mod svg;
 #[cfg(unix)]
 mod terminal;
 mod usage;

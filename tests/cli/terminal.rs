@@ -178,6 +178,41 @@ fn nothing_that_a_peer_wrote_reaches_the_terminal_raw() {
     assert!(text(&piped.stdout).contains("{ \r\n\t\"\\u001b[2J\\u0007\u{9b}31m\u{7f}\u{202e}\":"));
 }
 
+/// An argument may be the name of a file that somebody else has made up.
+#[test]
+fn nothing_of_a_mistaken_argument_reaches_the_terminal_raw() {
+    let name = "\u{1b}[2J\u{1b}]0;x\u{7}\u{202e}";
+    let option = format!("--{name}");
+    for (arguments, says) in [
+        (&["inspect", &option][..], "unexpected argument"),
+        (&[name], "unrecognized subcommand"),
+        (&["convert", "--to", name, "a", "b"], "possible values"),
+        (&["inspect", name], "cannot read"),
+        (&["convert", name, "x.npz"], "cannot read"),
+        (
+            &["convert", "a.npz", name],
+            "say what it is to be with --to",
+        ),
+        (&["man", name], "no command"),
+    ] {
+        let (screen, code) = Terminal::start(200, command(arguments), true).end();
+        assert!(matches!(code, Some(1 | 2)), "{screen:?}");
+        let plain = plain(&screen);
+        let raw = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!plain.contains(raw), "{plain:?}");
+        assert!(plain.contains(says), "{plain}");
+    }
+    // What is harmless has its colours.
+    let (screen, _) = Terminal::start(200, command(["inspct"]), true).end();
+    assert!(screen.contains("\u{1b}[") && screen.contains("inspct"));
+    let (screen, code) = Terminal::start(200, command(["inspect", "--help", name]), true).end();
+    assert_eq!(code, Some(0), "{screen:?}");
+    assert!(
+        screen.contains("Usage:") && !screen.contains("[2J"),
+        "{screen:?}"
+    );
+}
+
 #[test]
 fn the_rate_is_shown_on_a_terminal_alone() {
     let folder = folder();

@@ -69,6 +69,16 @@ const MISTAKES: &[(&[&str], i32, &str)] = &[
         "a rate is a number above zero",
     ),
     (&["bench", "--size", "1XB"], 2, "units are B, kB, KiB"),
+    (
+        &["convert", "--from", "bundle", "/dev/zero", "x.npz"],
+        1,
+        "/dev/zero is a pipe or a device",
+    ),
+    (
+        &["convert", "--from", "npz", "/", "x.npz"],
+        1,
+        "cannot read /: ",
+    ),
 ];
 
 #[test]

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -253,13 +254,15 @@ impl Drop for Process {
     }
 }
 
-/// An endpoint that nobody else has: a file in the folder, or a port that was free just now.
+/// An endpoint that nobody else has: a file in the folder, or a port of an address that is this process's alone. A port of
+/// 127.0.0.1 that was free just now may be the near end of another process's connection a moment later.
 pub(crate) fn endpoint(scheme: &str, folder: &Folder, name: &str) -> String {
-    match scheme {
-        "ipc" => folder.ipc(name),
-        _ => {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            format!("tcp://{}", listener.local_addr().unwrap())
-        }
+    static NEXT_PORT: AtomicU16 = AtomicU16::new(20000);
+    if scheme == "ipc" {
+        return folder.ipc(name);
     }
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let address = Ipv4Addr::new(127, high | 128, middle, low);
+    let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+    format!("tcp://{address}:{port}")
 }

@@ -1,14 +1,16 @@
 //! How the tool ends: exit codes, and errors on one line.
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use tensorwire::bundle;
 use tensorwire::error::DecodeError;
 
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::safe_text;
 
 /// How a subcommand ended that did not fail.
@@ -116,6 +118,22 @@ pub(crate) fn variant(kind: &impl fmt::Debug) -> String {
     text.get(..end.unwrap_or(text.len()))
         .unwrap_or_default()
         .to_owned()
+}
+
+/// Says what is wrong with the arguments, or the help that was asked for, and ends.
+pub(crate) fn misused(error: &clap::Error) -> ! {
+    // The text repeats arguments, which may be names of files that somebody else has made up.
+    let harmless = |argument: OsString| {
+        let text = argument.to_string_lossy();
+        text.chars().all(safe_text::is_printable)
+    };
+    if !error.use_stderr() || env::args_os().all(harmless) {
+        error.exit();
+    }
+    for line in error.to_string().lines() {
+        note(&safe_text::line(line));
+    }
+    process::exit(error.exit_code())
 }
 
 /// Says on stderr what went wrong, and gives the exit code.

@@ -49,7 +49,7 @@ use exit::{Done, Failure};
 use output::Output;
 
 fn main() -> ExitCode {
-    let tool = Tool::parse();
+    let tool = Tool::try_parse().unwrap_or_else(|error| exit::misused(&error));
     let mut output = Output::new();
     let done = run(tool.command, &mut output);
     exit::report(done, &mut output)

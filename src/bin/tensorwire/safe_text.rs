@@ -54,8 +54,12 @@ fn push(safe: &mut String, c: char) {
 
 /// Whether a character shows itself and does nothing else.
 pub(crate) fn is_printable(c: char) -> bool {
-    matches!(c, ' '..='~') || (!c.is_ascii() && c.escape_debug().len() == 1)
+    let shown = !c.is_ascii() && !FILLERS.contains(&c) && c.escape_debug().len() == 1;
+    matches!(c, ' '..='~') || shown
 }
+
+/// Letters to Unicode that show nothing.
+const FILLERS: &[char] = &['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}'];
 
 #[cfg(test)]
 mod tests {
@@ -74,6 +78,7 @@ mod tests {
             "\u{202e}gnp.exe\u{2028}\u{feff}\u{200b}",
             "\\u{202e}gnp.exe\\u{2028}\\u{feff}\\u{200b}",
         ),
+        ("a\u{3164}b\u{115f}", "a\\u{3164}b\\u{115f}"),
     ];
 
     #[test]

@@ -174,7 +174,7 @@ pub(crate) fn first(view: &TensorView<'_>, count: usize) -> Vec<Number> {
 }
 
 fn floats<T: Element>(view: &TensorView<'_>, value: impl Fn(T) -> f64) -> Stats {
-    let (mut min, mut max, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
+    let (mut min, mut max, mut mean) = (f64::INFINITY, f64::NEG_INFINITY, Mean::default());
     let (mut count, mut nan) = (0_usize, 0_usize);
     for element in view.elements::<T>().into_iter().flatten() {
         let x = value(element);
@@ -185,20 +185,50 @@ fn floats<T: Element>(view: &TensorView<'_>, value: impl Fn(T) -> f64) -> Stats 
         count += 1;
         min = min.min(x);
         max = max.max(x);
-        sum += x;
+        mean.add(x);
     }
     let of = |value: f64| (count > 0).then_some(Number::Float(value));
     Stats {
         min: of(min),
         max: of(max),
-        mean: of(sum / count as f64),
+        mean: of(mean.of(count)),
         nan,
         first: Vec::new(),
     }
 }
 
+/// A sum on its way to a mean, which is no more than the largest number where the sum is.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    /// The sum over a power of two, which no number of elements carries past the largest float.
+    scaled: f64,
+}
+
+impl Mean {
+    fn add(&mut self, x: f64) {
+        self.sum += x;
+        self.scaled += x / Self::SCALE;
+    }
+
+    fn of(self, count: usize) -> f64 {
+        let mean = self.sum / count as f64;
+        let scaled = self.scaled / count as f64;
+        if mean.is_finite() {
+            mean
+        } else if scaled.is_finite() {
+            (scaled * Self::SCALE).clamp(f64::MIN, f64::MAX)
+        } else {
+            scaled
+        }
+    }
+
+    /// 2^64: there are fewer elements.
+    const SCALE: f64 = 18_446_744_073_709_551_616.0;
+}
+
 fn complex<T: Element>(view: &TensorView<'_>, value: impl Fn(T) -> [f64; 2]) -> Stats {
-    let (mut re, mut im, mut count, mut nan) = (0.0, 0.0, 0_usize, 0_usize);
+    let (mut means, mut count, mut nan) = ([Mean::default(); 2], 0_usize, 0_usize);
     for element in view.elements::<T>().into_iter().flatten() {
         let x = value(element);
         if x.iter().any(|part| part.is_nan()) {
@@ -206,10 +236,12 @@ fn complex<T: Element>(view: &TensorView<'_>, value: impl Fn(T) -> [f64; 2]) -> 
             continue;
         }
         count += 1;
-        re += x[0];
-        im += x[1];
+        for (mean, part) in means.iter_mut().zip(x) {
+            mean.add(part);
+        }
     }
-    let mean = Number::Complex(re / count as f64, im / count as f64);
+    let [re, im] = means.map(|mean| mean.of(count));
+    let mean = Number::Complex(re, im);
     Stats {
         // Complex numbers have no order.
         mean: (count > 0).then_some(mean),
@@ -323,6 +355,25 @@ mod tests {
             let shape = [bytes.len() / dtype.size()];
             let view = TensorView::from_bytes("x", dtype, &shape, bytes).unwrap();
             assert_eq!(Stats::of(&view).json(), json, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn a_mean_is_finite_where_all_elements_are() {
+        let (max, infinity) = (f64::MAX, f64::INFINITY);
+        for (elements, mean) in [
+            (&[max, max, max][..], max),
+            (&[max, -max, max, max], max / 2.0),
+            (&[-max, -max], -max),
+            (&[max, max, infinity], infinity),
+            (&[max, max, -infinity], -infinity),
+        ] {
+            let shape = [elements.len()];
+            let view = TensorView::from_slice("x", &shape, elements).unwrap();
+            assert_eq!(Stats::of(&view).mean, Some(Number::Float(mean)));
+            let pairs: Vec<_> = elements.iter().map(|&x| [x, 1.0]).collect();
+            let view = TensorView::from_slice("x", &shape, &pairs).unwrap();
+            assert_eq!(Stats::of(&view).mean, Some(Number::Complex(mean, 1.0)));
         }
     }
 

@@ -237,7 +237,7 @@ fn check_names(named: &[Named<'_>]) -> Result<Vec<String>, WriteError> {
             return Err(EncodeError::DuplicateField { index }.into());
         } else if lists.contains(&*named.name) {
             return Err(EncodeError::MixedField { index }.into());
-        } else if member(&named.name).is_some_and(|(list, _)| lists.contains(list)) {
+        } else if is_member(&named.name, &lists) {
             return Err(WriteError::Clash { index });
         }
         if named.name == METADATA {
@@ -245,6 +245,11 @@ fn check_names(named: &[Named<'_>]) -> Result<Vec<String>, WriteError> {
         }
     }
     Ok(order)
+}
+
+/// Whether a reader would take a plain tensor of this name for a member of one of the lists.
+fn is_member(name: &str, lists: &HashSet<&str>) -> bool {
+    member(name.into()).is_some_and(|(list, _)| lists.contains(list.raw()))
 }
 
 /// Largest elements first: each tensor then starts at a multiple of the size of its elements.

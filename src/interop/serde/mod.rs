@@ -19,6 +19,7 @@
 //! # Examples
 //!
 //! ```
+//! # #[cfg(feature = "std")] {
 //! use tensorwire::DType;
 //! use tensorwire::device::TensorInfo;
 //! use tensorwire::message::{Message, Storage};
@@ -42,6 +43,7 @@
 //!         "message": "descriptor 0: frame of 3 bytes where the shape says 4 at byte 23",
 //!     })
 //! );
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -81,6 +81,17 @@ fn archive(members: &[(&str, &[u8], u32)]) -> Vec<u8> {
     bytes
 }
 
+/// The archive with another number in a field of its members, `at` bytes from the start of the
+/// local header; in the directory it is two bytes further on.
+fn with_field(archive: &[u8], at: usize, number: u16) -> Vec<u8> {
+    let mut bytes = archive.to_vec();
+    for (magic, at) in [(b"PK\x03\x04", at), (b"PK\x01\x02", at + 2)] {
+        let start = bytes.windows(4).position(|four| four == magic).unwrap() + at;
+        bytes[start..start + 2].copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
+}
+
 pub(super) fn array(description: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let text = format!("{{'descr': '{description}', 'fortran_order': False, 'shape': {shape}, }}");
     let mut bytes = b"\x93NUMPY\x01\0".to_vec();
@@ -168,6 +179,26 @@ fn a_hostile_file_gets_its_exit_code_and_one_line() {
             "share bytes",
         ),
         ("x.npz", archive(&[("a.npy", &member, u32::MAX - 1)]), 2, ""),
+        // The end of an archive is all of one without members, whatever its name.
+        ("x.zip", archive(&[]), 0, ""),
+        (
+            "x.npz",
+            with_field(&zip(&[("a.npy", &member)]), 8, 12),
+            1,
+            "\"a\" is compressed by Bzip2, which is not read; in Python: numpy.savez_compressed",
+        ),
+        (
+            "x.npz",
+            with_field(&zip(&[("a.npy", &member)]), 6, 0x801),
+            1,
+            "encrypted",
+        ),
+        (
+            "x.npy",
+            array(&"q".repeat(60_000), "(2,)", &[1, 2]),
+            1,
+            "...\" (60000 bytes)) is of a dtype that tensors do not have",
+        ),
         ("x.npz", b"PK\x03\x04".to_vec(), 2, "npz"),
         ("x.npz", Vec::new(), 2, "npz"),
         ("x.npy", member.clone(), 0, ""),

@@ -4,6 +4,7 @@ mod hostile;
 mod large;
 mod python;
 mod refusals;
+mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};

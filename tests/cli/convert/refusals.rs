@@ -1,6 +1,7 @@
 //! What another format cannot hold.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use tensorwire::interop::safetensors;
 use tensorwire::message::{NO_SCALARS, encode_to_vec};
@@ -30,6 +31,15 @@ fn what_the_other_format_lacks_is_refused_by_name_with_a_way_out() {
             vec![1],
             vec![1],
         ]
+    };
+    let member = |name: &str| {
+        let scalars = tensorwire::json::Value::parse(br#"{"seed":1}"#).unwrap();
+        let tensors = [
+            TensorView::from_slice(name, &[1], &[1_u8]).unwrap(),
+            TensorView::from_slice("a", &[1], &[1_u8]).unwrap(),
+        ];
+        let metadata = encode_to_vec(&tensors, &scalars).unwrap();
+        vec![metadata, vec![1], vec![1]]
     };
     let deep = {
         let shape = [1; 64];
@@ -79,6 +89,21 @@ fn what_the_other_format_lacks_is_refused_by_name_with_a_way_out() {
             "safetensors",
             Some(("tensor \"skip.2\" ", "rename it")),
         ),
+        (
+            member("a.npy"),
+            "npz",
+            Some(("tensor \"a.npy\" ", "rename it, or convert to .safetensors")),
+        ),
+        (
+            member("tensorwire.scalar_fields.npy"),
+            "npz",
+            Some((
+                "tensor \"tensorwire.scalar_fields.npy\" ",
+                "rename it, or convert to .safetensors",
+            )),
+        ),
+        (member("a.npy"), "safetensors", None),
+        (member("b.npy"), "npz", None),
         (deep, "npz", None),
         (one("../../x", bytes, None), "npz", None),
     ];
@@ -98,6 +123,33 @@ fn what_the_other_format_lacks_is_refused_by_name_with_a_way_out() {
         fs::remove_file(&target).unwrap();
         // Nothing is written anywhere else either, whatever the names.
         assert_eq!(others(&folder, &["first.bundle"]), [""; 0]);
+    }
+}
+
+/// To look for two of one name among them would take minutes.
+#[test]
+fn more_tensors_than_a_message_may_have_are_refused_at_once() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    for (count, code) in [(4096, 0), (4097, 1), (100_000, 1)] {
+        let entry =
+            |index| format!(r#""{index}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#);
+        let entries: Vec<_> = (0..count).map(entry).collect();
+        let header = format!("{{{}}}", entries.join(","));
+        let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+        fs::write(path("in.safetensors"), file).unwrap();
+        converted(&path("in.safetensors"), &path("in.npz"));
+        for input in ["in.safetensors", "in.npz"] {
+            if code == 0 {
+                converted(&path(input), &path("out.bundle"));
+                continue;
+            }
+            let started = Instant::now();
+            let said = refused(&path(input), &path("out.bundle"), code);
+            let says = format!("{count} tensors where 4096 are allowed");
+            assert!(said.contains(&says), "{said}");
+            assert!(started.elapsed() < Duration::from_secs(30));
+        }
     }
 }
 

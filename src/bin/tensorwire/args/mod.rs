@@ -117,9 +117,10 @@ pub(crate) struct Show {
 
 /// Decode a message, and write it again
 ///
-/// Writes DIR/frame000.bin, frame001.bin and so on. What a Python peer sent comes out byte for
-/// byte; what was written otherwise (white space, another order of keys) comes out as Python
-/// would have written it.
+/// Writes DIR/frame000.bin, frame001.bin and so on (with four digits where there are more than a
+/// thousand, so that frame*.bin is in order). What a Python peer sent comes out byte for byte;
+/// what was written otherwise (white space, another order of keys) comes out as Python would have
+/// written it.
 #[derive(Args, Debug)]
 pub(crate) struct ReencodeArguments {
     #[command(flatten)]

@@ -111,6 +111,14 @@ pub(super) fn metadata(content: &Content) -> Result<Vec<u8>, Failure> {
             "{name}no message can hold this: {text}; leave it out, or keep it as .safetensors or .npz"
         ))
     };
+    // No two descriptors may be of one tensor, which takes long to find out of very many.
+    let (count, limit) = (content.tensors.len(), Limits::new().descriptors());
+    if count > limit {
+        return Err(refuse(
+            None,
+            format!("{count} tensors where {limit} are allowed"),
+        ));
+    }
     let metadata = encode_to_vec(content.descriptors()?, &content.scalars());
     let metadata = metadata.map_err(|error| refuse(None, error.to_string()))?;
     let decoded = Decoder::new().decode_metadata(&metadata).map(drop);

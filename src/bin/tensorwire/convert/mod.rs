@@ -18,7 +18,7 @@ mod safetensors;
 mod source;
 mod target;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ use crate::args::{ConvertArguments, Format};
 use crate::exit::{Done, Failure};
 use crate::frames::Loaded;
 use crate::output::{Output, note};
-use crate::{signal, table};
+use crate::{safe_text, signal, table};
 use content::Place;
 use progress::Progress;
 use source::{Bytes, Sink, Source, Stop};
@@ -48,10 +48,19 @@ pub(crate) fn run(arguments: &ConvertArguments, _: &mut Output) -> Result<Done, 
             ".npy holds one array and no name, and is only read; write .npz instead".to_owned(),
         ));
     }
-    let mut file = File::open(input).map_err(|error| Failure::file("read", input, &error))?;
+    let reading = |error| Failure::file("read", input, &error);
+    // Before it is opened: opening a pipe waits for whoever writes to it.
+    let kind = fs::metadata(input).map_err(reading)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(Failure::Could(format!(
+            "{} is a pipe or a device, and convert goes to and fro in what it reads; save it as a file first",
+            input.display()
+        )));
+    }
+    let mut file = File::open(input).map_err(reading)?;
     let mut start = Vec::new();
     let read = (&mut file).take(8).read_to_end(&mut start);
-    read.map_err(|error| Failure::file("read", input, &error))?;
+    read.map_err(reading)?;
     let from = arguments
         .from
         .or_else(|| by_name(input))
@@ -60,12 +69,14 @@ pub(crate) fn run(arguments: &ConvertArguments, _: &mut Output) -> Result<Done, 
     signal::watch()?;
     match convert(file, from, &name_of(input), output, to) {
         Ok(text) => {
-            note(&format!("wrote {text} to {}", output.display()));
+            let output = safe_text::line(&output.display().to_string());
+            note(&format!("wrote {text} to {output}"));
             Ok(Done::Whole)
         }
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Interrupted) => {
-            note(&format!("interrupted: {} is as it was", output.display()));
+            let output = safe_text::line(&output.display().to_string());
+            note(&format!("interrupted: {output} is as it was"));
             Ok(Done::Interrupted)
         }
     }
@@ -170,7 +181,8 @@ fn by_magic(bytes: &[u8]) -> Option<Format> {
         Some(Format::Bundle)
     } else if bytes.starts_with(npy::MAGIC) {
         Some(Format::Npy)
-    } else if bytes.starts_with(b"PK\x03\x04") {
+    } else if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
+        // An archive of no members is its end alone.
         Some(Format::Npz)
     } else {
         None

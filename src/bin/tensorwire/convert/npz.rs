@@ -71,6 +71,16 @@ pub(super) fn read<R: Read + Seek>(reader: R) -> Result<(Content, ZipArchive<R>)
             let text = format!("npz: the name of array {} holds a NUL", shown(name));
             return Err(fault("InvalidName", 0, text));
         }
+        if !matches!(
+            member.compression(),
+            CompressionMethod::Stored | CompressionMethod::Deflated
+        ) {
+            return Err(Failure::Could(format!(
+                "array {} is compressed by {}, which is not read; in Python: numpy.savez_compressed",
+                shown(name),
+                member.compression()
+            )));
+        }
         let header = npy::read(&mut member, &format!("array {}", shown(name)))?;
         if name == SCALARS || name == LISTS {
             let text = text(&mut member, &header, name)?;
@@ -143,8 +153,9 @@ pub(super) fn write<R: Read + Seek>(
     let (names, lists) = flat_names(&content.tensors)?;
     // Before anything is written.
     let mut headers = Vec::with_capacity(names.len());
+    let known: BTreeSet<_> = names.iter().map(String::as_str).collect();
     for (tensor, name) in content.tensors.iter().zip(&names) {
-        check_name(tensor, name)?;
+        check_name(tensor, name, &known)?;
         headers.push(npy::of(tensor)?);
     }
     let mut archive = Archive {
@@ -170,8 +181,13 @@ pub(super) fn write<R: Read + Seek>(
     Ok(())
 }
 
-fn check_name(tensor: &Tensor, name: &str) -> Result<(), Failure> {
-    let why = if name == SCALARS || name == LISTS {
+fn check_name(tensor: &Tensor, name: &str, known: &BTreeSet<&str>) -> Result<(), Failure> {
+    // numpy finds an array by the name of its member as well.
+    let member = name.strip_suffix(SUFFIX);
+    let why = if member.is_some_and(|name| known.contains(name) || name == SCALARS || name == LISTS)
+    {
+        "has a name under which numpy finds another array; rename it, or convert to .safetensors"
+    } else if name == SCALARS || name == LISTS {
         "has a name that the archive keeps something else under; rename it first"
     } else if name.contains('\0') {
         "has a NUL in its name, at which numpy's ends; rename it, or convert to .safetensors"
@@ -228,6 +244,9 @@ pub(super) fn failure(error: ZipError) -> Failure {
         ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
             super::source::reading(error)
         }
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Failure::Could(
+            "npz: the archive is encrypted, which is not read; decrypt it first".to_owned(),
+        ),
         error => fault("Archive", 0, format!("npz: {error}")),
     }
 }

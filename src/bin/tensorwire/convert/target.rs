@@ -1,7 +1,11 @@
 //! Writing: a file that is there when all of it is written, or not at all.
 
-use std::fs::{self, File};
+#[cfg(unix)]
+use std::fs::OpenOptions;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
+#[cfg(unix)]
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -27,18 +31,19 @@ impl Target {
     ///
     /// [`Failure::Could`].
     pub(super) fn create(path: &Path, progress: Progress) -> Result<Self, Failure> {
-        // A link stays one: what it leads to is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+        let path = followed(path);
+        let before = fs::metadata(&path).ok();
+        if before.as_ref().is_some_and(|before| !before.is_file()) {
             return Err(Failure::Could(format!(
                 "{} is no file; name one",
                 path.display()
             )));
         }
+        let before = before.map(|before| before.permissions());
         let mut number: u32 = 0;
         loop {
             let draft = path.with_file_name(format!(".tensorwire-{}-{number}.part", process::id()));
-            match File::create_new(&draft) {
+            match create_new(&draft, before.as_ref()) {
                 Ok(file) => {
                     return Ok(Self {
                         file,
@@ -104,6 +109,45 @@ impl Sink for Target {
         let written = self.write_all(bytes);
         written.map_err(|error| Failure::file("write", &self.path, &error).into())
     }
+}
+
+/// Where a link leads: it stays one, and what it leads to is replaced.
+fn followed(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&path) else {
+            break;
+        };
+        path.pop();
+        path.push(link);
+    }
+    path
+}
+
+/// As many as Linux follows.
+const MOST_LINKS: u32 = 40;
+
+/// Makes a file; it has the permissions given from the start, so that nobody reads what nobody
+/// else may.
+#[cfg(unix)]
+fn create_new(path: &Path, permissions: Option<&Permissions>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let Some(permissions) = permissions else {
+        return options.open(path);
+    };
+    let file = options.mode(permissions.mode() & 0o777).open(path)?;
+    let set = file.set_permissions(permissions.clone());
+    if let Err(error) = set {
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn create_new(path: &Path, _: Option<&Permissions>) -> io::Result<File> {
+    File::create_new(path)
 }
 
 /// What is not finished leaves nothing behind.

@@ -8,6 +8,7 @@ use std::thread;
 
 use super::super::Export;
 use super::super::abi::{DataType, Device, Version};
+use crate::transport::{Frames, RecvFrames, SendFrames, Wait, loopback};
 
 static DELETED: AtomicUsize = AtomicUsize::new(0);
 
@@ -270,6 +271,129 @@ fn what_is_refused_stays_the_callers_and_what_is_taken_is_given_back_once() {
         scope.spawn(move || drop(import));
     });
     assert_eq!(DELETED.load(Ordering::Relaxed), before + 1);
+}
+
+/// Counts where its context says.
+unsafe extern "C" fn tell(managed: *mut ManagedTensor) {
+    // SAFETY: a read; the import has it from the test.
+    let context = unsafe { (*managed).context };
+    // SAFETY: the test put a counter there, which outlives the import.
+    let count = unsafe { &*context.cast::<AtomicUsize>() };
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn the_deleter_is_called_once_wherever_the_import_ends() {
+    /// Where it ends, what it does with an import, and how often its deleter is called.
+    const ENDS: &[(&str, fn(Import), usize)] = &[
+        ("dropped", drop, 1),
+        ("forgotten", core::mem::forget, 0),
+        ("as a buffer", |import| drop(Buffer::from(import)), 1),
+        (
+            "on another thread",
+            |import| thread::spawn(|| drop(import)).join().unwrap(),
+            1,
+        ),
+        (
+            "in a panic",
+            |import| {
+                let panics = || {
+                    let _kept = import;
+                    // Without a word on stderr.
+                    std::panic::resume_unwind(Box::new(()));
+                };
+                let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+                assert!(caught.is_err());
+            },
+            1,
+        ),
+        (
+            "received",
+            |import| {
+                let (mut sender, mut receiver) = loopback::pair();
+                sender
+                    .send_parts(&mut alloc::vec![Part::from(import)], Wait::Never)
+                    .unwrap();
+                let received = receiver.recv().unwrap();
+                drop((sender, receiver));
+                assert_eq!(received.frames()[0].as_ref(), 1.5_f32.to_le_bytes());
+            },
+            1,
+        ),
+        (
+            "not sent",
+            |import| {
+                let (mut sender, receiver) = loopback::pair();
+                drop(receiver);
+                let mut parts = alloc::vec![Part::from(import)];
+                assert!(sender.send_parts(&mut parts, Wait::Never).is_err());
+            },
+            1,
+        ),
+    ];
+    let data = [1.5];
+    for (name, end, expected) in ENDS {
+        let count = AtomicUsize::new(0);
+        let mut shape = [1];
+        let mut managed = ManagedTensor {
+            tensor: tensor(&data, &mut shape),
+            context: (&raw const count).cast_mut().cast(),
+            deleter: Some(tell),
+        };
+        // SAFETY: its pointers lead to what the test has.
+        end(unsafe { Import::from_raw(&raw mut managed) }.unwrap());
+        assert_eq!(count.load(Ordering::Relaxed), *expected, "{name}");
+    }
+    // A producer may have nothing to do.
+    let mut shape = [1];
+    let mut managed = managed(tensor(&data, &mut shape));
+    // SAFETY: its pointers lead to what the test has.
+    drop(unsafe { Import::from_raw(&raw mut managed) }.unwrap());
+}
+
+#[test]
+fn of_all_kinds_of_numbers_and_devices_those_are_taken_that_are_here() {
+    let data = [0.0; 4];
+    let mut shape = [1];
+    let whole = tensor(&data, &mut shape);
+    let mut taken = 0;
+    for code in 0..=u8::MAX {
+        for bits in [0, 1, 4, 6, 7, 8, 9, 16, 24, 32, 64, 80, 128, 255] {
+            for lanes in [0, 1, 2, u16::MAX] {
+                let dtype = DataType { code, bits, lanes };
+                let error = refused(Tensor { dtype, ..whole });
+                assert!(matches!(error, None | Some(DlpackError::DType { .. })));
+                taken += usize::from(error.is_none());
+            }
+        }
+    }
+    assert_eq!(taken, DType::ALL.len());
+    let host = (i32::MIN..=i32::MIN + 2).chain(-2..=40).filter(|&kind| {
+        let device = Device { kind, id: -7 };
+        refused(Tensor { device, ..whole }).is_none()
+    });
+    // `kDLCPU`, `kDLCUDAHost`, `kDLROCMHost`.
+    assert_eq!(host.collect::<Vec<_>>(), [1, 3, 11]);
+}
+
+#[test]
+fn a_newer_minor_version_is_read_and_so_is_what_may_not_be_written_to() {
+    let data = [1.5];
+    let mut shape = [1];
+    let mut managed = VersionedTensor {
+        version: Version {
+            major: 1,
+            minor: u32::MAX,
+        },
+        context: ptr::null_mut(),
+        deleter: Some(count::<VersionedTensor>),
+        flags: u64::MAX,
+        tensor: tensor(&data, &mut shape),
+    };
+    // SAFETY: its pointers lead to what the test has.
+    let import = unsafe { Import::from_raw_versioned(&raw mut managed) }.unwrap();
+    assert_eq!(import.as_ref(), 1.5_f32.to_le_bytes());
+    core::mem::forget(import);
 }
 
 #[test]

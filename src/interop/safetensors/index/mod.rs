@@ -158,10 +158,9 @@ impl<'a> RawTensor<'a> {
         if is_list(name) {
             return Err(Error::new(ErrorKind::MixedField, self.at));
         }
-        if let Some((list, index)) = member(name.raw())
-            && is_list(Str::from_json(list, name.is_escaped()))
+        if let Some((list, index)) = member(name)
+            && is_list(list)
         {
-            let list = Str::from_json(list, name.is_escaped()).at(name.offset());
             let (dtype, shape) = (self.descriptor.dtype(), self.descriptor.shape());
             let layout = self.descriptor.layout();
             self.descriptor = Descriptor::from_parts(list, Some(index), dtype, shape, layout);
@@ -170,14 +169,33 @@ impl<'a> RawTensor<'a> {
     }
 }
 
-/// Takes `skip.2` apart; the number is as it is written here: no sign, no zero before it.
-pub(super) fn member(name: &str) -> Option<(&str, u32)> {
-    let (list, digits) = name.rsplit_once('.')?;
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !plain || (digits.len() > 1 && digits.starts_with('0')) {
+/// Takes `skip.2` apart, however it is escaped; the number is as it is written here: no sign, no zero before it.
+pub(super) fn member(name: Str<'_>) -> Option<(Str<'_>, u32)> {
+    let mut points = name.code_points();
+    let mut split = None;
+    loop {
+        let left = points.rest().len();
+        let Some(point) = points.next() else { break };
+        if point == u32::from(b'.') {
+            split = Some((left, points.clone()));
+        }
+    }
+    let (left, digits) = split?;
+    let list = name.raw().get(..name.raw().len().checked_sub(left)?)?;
+    let leading_zero = digits.clone().next() == Some(u32::from(b'0'));
+    let (mut index, mut count) = (0_u32, 0_usize);
+    for digit in digits {
+        let digit = char::from_u32(digit)?.to_digit(10)?;
+        index = index.checked_mul(10)?.checked_add(digit)?;
+        count = count.saturating_add(1);
+    }
+    if count == 0 || (count > 1 && leading_zero) {
         return None;
     }
-    Some((list, digits.parse().ok()?))
+    Some((
+        Str::from_json(list, name.is_escaped()).at(name.offset()),
+        index,
+    ))
 }
 
 /// Checks that the bytes of the tensors are the rest of the file, each in one of them.

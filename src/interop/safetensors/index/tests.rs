@@ -3,7 +3,7 @@
 use super::*;
 use crate::dtype::DType;
 use crate::error::DecodeErrorKind;
-use crate::interop::safetensors::Key;
+use crate::interop::safetensors::{Key, SafeTensors, encode_to_vec};
 use crate::json::ValueType;
 use std::format;
 use std::string::ToString;
@@ -318,9 +318,15 @@ fn what_others_write_is_read_as_it_stands() {
 
 #[test]
 fn only_the_digits_that_are_written_name_a_member() {
-    assert_eq!(member("skip.2"), Some(("skip", 2)));
-    assert_eq!(member("a.b.0"), Some(("a.b", 0)));
-    assert_eq!(member(".4294967295"), Some(("", u32::MAX)));
+    let member = |name| {
+        let (list, index) = member(name)?;
+        Some((list.to_cow().unwrap().into_owned(), index))
+    };
+    let found = |list: &str, index| Some((list.to_string(), index));
+    assert_eq!(member("skip.2".into()), found("skip", 2));
+    assert_eq!(member("a.b.0".into()), found("a.b", 0));
+    assert_eq!(member(".4294967295".into()), found("", u32::MAX));
+    assert_eq!(member("\u{e9}.10".into()), found("\u{e9}", 10));
     for name in [
         "skip",
         "skip.",
@@ -329,8 +335,31 @@ fn only_the_digits_that_are_written_name_a_member() {
         "skip.-1",
         "skip.4294967296",
         "skip.2x",
+        "skip.\u{662}",
         "",
     ] {
-        assert_eq!(member(name), None, "{name}");
+        assert_eq!(member(name.into()), None, "{name}");
     }
+    // The same texts, escaped by somebody who did not have to.
+    let escaped = |name| member(Str::from_json(name, true));
+    assert_eq!(escaped(r"skip.\u0032"), found("skip", 2));
+    assert_eq!(escaped(r"\u0073kip\u002e\u0031\u0030"), found("skip", 10));
+    assert_eq!(escaped(r"\ud83d\ude00.\n\u002E7"), found("\u{1f600}.\n", 7));
+    assert_eq!(escaped(r"skip.\u0030\u0032"), None);
+    assert_eq!(escaped(r"skip.\\u0032"), None);
+}
+
+#[test]
+fn members_are_told_however_their_names_are_escaped() {
+    let header = r#"{"__metadata__":{"tensorwire.lists":"[\"skip\"]"},
+        "skip\u002e2":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
+        "sk\u0069p.\u0030":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#;
+    let bytes = file(header, 2);
+    let file = SafeTensors::decode(&bytes).unwrap();
+    for (tensor, index) in file.tensors().iter().zip([2, 0]) {
+        assert!(tensor.name() == "skip");
+        assert_eq!(tensor.list_index(), Some(index));
+    }
+    // And so it can be written again.
+    assert!(encode_to_vec(file.tensors(), &file.scalars()).is_ok());
 }

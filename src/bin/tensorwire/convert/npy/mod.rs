@@ -18,7 +18,6 @@ use tensorwire::json::Object;
 use super::content::{Content, Place, Tensor, fault, shown};
 use super::source::reading;
 use crate::exit::Failure;
-use crate::safe_text;
 use literal::Literal;
 
 /// What an array of numpy's says of itself.
@@ -112,8 +111,13 @@ pub(super) fn read(reader: &mut dyn Read, array: &str) -> Result<Header, Failure
             format!("{array} has a header that numpy does not write"),
         )
     };
-    let text = str::from_utf8(&text).map_err(|_| bad())?;
-    let (description, fortran, shape) = Literal(text).dictionary().ok_or_else(bad)?;
+    let text = if major == 3 {
+        String::from_utf8(text).map_err(|_| bad())?
+    } else {
+        // Latin-1, whose characters are the first of Unicode.
+        text.into_iter().map(char::from).collect()
+    };
+    let (description, fortran, shape) = Literal(&text).dictionary().ok_or_else(bad)?;
     let elements = elements(description, array)?;
     // In one dimension that is longer than 1 both orders are the same, and without elements.
     let long = shape.iter().filter(|&&dim| dim != 1).count();
@@ -200,7 +204,6 @@ fn elements(description: Option<&str>, array: &str) -> Result<Elements, Failure>
     {
         return Ok(Elements::Text(length));
     }
-    let shown = safe_text::line(description);
     let why = if description.starts_with('>') {
         "is big-endian; in Python: x.astype(x.dtype.newbyteorder('<'))"
     } else if description.ends_with('O') {
@@ -210,7 +213,10 @@ fn elements(description: Option<&str>, array: &str) -> Result<Elements, Failure>
     } else {
         "is of a dtype that tensors do not have"
     };
-    Err(Failure::Could(format!("{array} ({shown}) {why}")))
+    Err(Failure::Could(format!(
+        "{array} ({}) {why}",
+        shown(description)
+    )))
 }
 
 /// The header of a tensor's array.
@@ -367,6 +373,7 @@ mod tests {
                 false,
             ),
             (&format!("{{'descr': [('a', '<f4')], {ends}"), false),
+            (&format!("{{'descr': [('\u{e9}', '<f4')], {ends}"), false),
             (&format!("{{'descr': '>f4', {ends}"), false),
             (&format!("{{'descr': '|O', {ends}"), false),
             (&format!("{{'descr': '<V2', {ends}"), false),
@@ -386,6 +393,15 @@ mod tests {
                     Err(Failure::Malformed(_))
                 ));
             }
+        }
+        // In the first two versions a header is Latin-1, and any bytes are that.
+        let fields = b"{'descr': [('\xe9', '<f4')], 'fortran_order': False, 'shape': (2,), }";
+        for (version, malformed) in [(1, false), (2, false), (3, true)] {
+            let mut bytes = file(version, &" ".repeat(fields.len()));
+            let start = bytes.len() - fields.len();
+            bytes[start..].copy_from_slice(fields);
+            let failure = header_of(&bytes).unwrap_err();
+            assert_eq!(matches!(failure, Failure::Malformed(_)), malformed);
         }
         let mut long = file(2, "");
         long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
