@@ -8,6 +8,10 @@
 pub trait Choose {
     /// A number of `0..=most`.
     fn up_to(&mut self, most: usize) -> usize;
+
+    /// Goes on from the other end, if the source has two: what is chosen between two turns
+    /// stays as it is when the choices before it become fewer.
+    fn turn(&mut self) {}
 }
 
 impl dyn Choose + '_ {
@@ -36,9 +40,34 @@ impl dyn Choose + '_ {
     }
 }
 
-/// Choices out of bytes.
+/// Choices out of bytes, from either end.
 #[cfg(any(feature = "proptest", test))]
-pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+pub(super) struct Bytes<'a> {
+    rest: &'a [u8],
+    is_turned: bool,
+}
+
+#[cfg(any(feature = "proptest", test))]
+impl<'a> Bytes<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            is_turned: false,
+        }
+    }
+
+    /// The next one; 0 past the last.
+    fn byte(&mut self) -> u8 {
+        let next = if self.is_turned {
+            self.rest.split_last()
+        } else {
+            self.rest.split_first()
+        };
+        let (byte, rest) = next.unwrap_or((&0, &[]));
+        self.rest = rest;
+        *byte
+    }
+}
 
 #[cfg(any(feature = "proptest", test))]
 impl Choose for Bytes<'_> {
@@ -47,9 +76,7 @@ impl Choose for Bytes<'_> {
         // As many bytes as the number needs, one at the least.
         let mut covered = most;
         while covered > 0 {
-            let (byte, rest) = self.0.split_first().unwrap_or((&0, &[]));
-            self.0 = rest;
-            number = number.wrapping_shl(8) | u64::from(*byte);
+            number = number.wrapping_shl(8) | u64::from(self.byte());
             covered = covered.wrapping_shr(8);
         }
         let most = u64::try_from(most).unwrap_or(u64::MAX);
@@ -57,6 +84,10 @@ impl Choose for Bytes<'_> {
             .checked_add(1)
             .map_or(number, |sides| number.checked_rem(sides).unwrap_or(0));
         usize::try_from(number).unwrap_or(0)
+    }
+
+    fn turn(&mut self) {
+        self.is_turned = !self.is_turned;
     }
 }
 
@@ -82,7 +113,7 @@ mod tests {
             let mut seen = std::collections::BTreeSet::new();
             for number in 0..=u16::MAX {
                 let bytes = number.to_be_bytes();
-                let mut choices = Bytes(if most < 256 { &bytes[1..] } else { &bytes });
+                let mut choices = Bytes::new(if most < 256 { &bytes[1..] } else { &bytes });
                 seen.insert(choices.up_to(most));
             }
             assert!(seen.into_iter().eq(0..=most), "up to {most}");
@@ -91,10 +122,24 @@ mod tests {
 
     #[test]
     fn past_the_end_every_choice_is_the_first() {
-        let choices: &mut dyn Choose = &mut Bytes(&[]);
+        let choices: &mut dyn Choose = &mut Bytes::new(&[]);
         assert_eq!(choices.up_to(usize::MAX), 0);
         assert!(!choices.one_in(2));
         assert_eq!(choices.text(&["first", "second"]), "first");
         assert_eq!(choices.of::<u8>(&[]), None);
+    }
+
+    #[test]
+    fn what_is_chosen_after_a_turn_does_not_depend_on_what_was_before() {
+        let all = [1, 2, 3, 4, 5, 6];
+        for fewer in 0..4 {
+            let mut choices = Bytes::new(&all[fewer..]);
+            choices.up_to(255);
+            choices.turn();
+            assert_eq!((choices.up_to(255), choices.up_to(255)), (6, 5));
+            choices.turn();
+            let next = if fewer < 3 { fewer + 2 } else { 0 };
+            assert_eq!(choices.up_to(255), next);
+        }
     }
 }

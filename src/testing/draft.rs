@@ -42,7 +42,9 @@ impl Draft {
         {
             choices.shuffle(rest);
         }
+        choices.turn();
         let scalars = scalars(choices, parameters, spelling);
+        choices.turn();
         let mut members = Members::default();
         if scalars != "{}" || !spelling.other_keys {
             members.push(SCALARS, scalars.clone());

@@ -119,3 +119,22 @@ impl Generated for TensorMessage {
         NearlyValid::new(frames, mutation, kind)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::choices::Bytes;
+    use super::*;
+    use crate::message::Decoder;
+
+    #[test]
+    fn other_scalars_are_told_and_so_is_another_spelling_of_them() {
+        let mut sent = TensorMessage::generate(&mut Bytes::new(&[]), &Parameters::new());
+        let frames = sent.clone();
+        let frames = frames.frames();
+        let mut decoder = Decoder::new();
+        let message = decoder.decode(&frames).unwrap();
+        assert_eq!(sent.compare(&message), Ok(()));
+        sent.scalars = "{ }".into();
+        assert_eq!(sent.compare(&message), Err(Mismatch::Scalars));
+    }
+}

@@ -89,3 +89,54 @@ pub(super) fn tensors<'a>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    /// A tensor without bytes.
+    fn tensor(name: &str, list_index: Option<u32>, dtype: DType, shape: &[usize]) -> Tensor {
+        Tensor::empty(name.into(), list_index, dtype).with_shape(shape.to_vec())
+    }
+
+    #[test]
+    fn the_first_difference_is_told() {
+        let expected = [
+            tensor("first", None, DType::Int8, &[0]),
+            tensor("x", Some(1), DType::Float32, &[2, 0]),
+        ];
+        let first = &expected[0];
+        let compare = |second: Tensor| {
+            let views = [first.view().unwrap(), second.view().unwrap()];
+            tensors(&expected, views.into_iter())
+        };
+        let float = DType::Float32;
+        assert_eq!(compare(tensor("x", Some(1), float, &[2, 0])), Ok(()));
+        for (other, mismatch) in [
+            (tensor("y", Some(1), float, &[2, 0]), Mismatch::Name(1)),
+            (tensor("x", Some(2), float, &[2, 0]), Mismatch::ListIndex(1)),
+            (tensor("x", None, float, &[2, 0]), Mismatch::ListIndex(1)),
+            (
+                tensor("x", Some(1), DType::Int32, &[2, 0]),
+                Mismatch::DType(1),
+            ),
+            (tensor("x", Some(1), float, &[0, 2]), Mismatch::Shape(1)),
+            (tensor("x", Some(1), float, &[0]), Mismatch::Shape(1)),
+        ] {
+            assert_eq!(compare(other), Err(mismatch));
+        }
+        let views = [first.view().unwrap()];
+        let result = tensors(&expected, views.into_iter());
+        let (expected, actual) = (2, 1);
+        assert_eq!(result, Err(Mismatch::Count { expected, actual }));
+
+        let sent = TensorView::from_bytes("x", DType::Bool, &[1], &[1]).unwrap();
+        // One that lacks the byte it is of.
+        let expected = [tensor("x", None, DType::Bool, &[1])];
+        assert_eq!(
+            tensors(&expected, [sent].into_iter()),
+            Err(Mismatch::Bytes(0))
+        );
+    }
+}

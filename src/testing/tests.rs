@@ -122,7 +122,7 @@ fn met<T: Generated>(name: impl Fn(T::ErrorKind) -> &'static str) -> BTreeSet<&'
     let parameters = Parameters::new();
     let kinds = (0..8000).map(|seed| {
         let bytes: Vec<u8> = noise(seed).take(256).collect();
-        T::generate_nearly(&mut Bytes(&bytes), &parameters).error_kind()
+        T::generate_nearly(&mut Bytes::new(&bytes), &parameters).error_kind()
     });
     kinds.map(name).collect()
 }

@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn every_spelling_of_a_text_is_that_text() {
         let bytes: Vec<u8> = noise(7).take(4096).collect();
-        let mut bytes = Bytes(&bytes);
+        let mut bytes = Bytes::new(&bytes);
         let choices: &mut dyn Choose = &mut bytes;
         for escapes in [false, true] {
             let spelling = Spelling {
@@ -325,11 +325,11 @@ mod tests {
         let mut lenient_alone = 0;
         for seed in 0..500 {
             let bytes: Vec<u8> = noise(seed).take(512).collect();
-            let spelling = Spelling::choose(&mut Bytes(&bytes), &parameters);
-            let text = scalars(&mut Bytes(&bytes), &parameters, spelling);
+            let spelling = Spelling::choose(&mut Bytes::new(&bytes), &parameters);
+            let text = scalars(&mut Bytes::new(&bytes), &parameters, spelling);
             Value::parse(text.as_bytes()).unwrap();
             lenient_alone += usize::from(Value::parse_strict(text.as_bytes()).is_err());
-            let text = scalars(&mut Bytes(&bytes), &strict, spelling);
+            let text = scalars(&mut Bytes::new(&bytes), &strict, spelling);
             Value::parse_strict(text.as_bytes()).unwrap();
         }
         assert!((10..490).contains(&lenient_alone), "{lenient_alone}");

@@ -131,3 +131,29 @@ impl Generated for ControlMessage {
         NearlyValid::new(frames, mutation, kind)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::choices::Bytes;
+    use super::*;
+
+    #[test]
+    fn another_type_and_another_request_are_told() {
+        let sent = ControlMessage::generate(&mut Bytes::new(&[]), &Parameters::new());
+        let frames = sent.frames();
+        let control = Control::from_frames(&frames).unwrap();
+        assert_eq!(sent.compare(&control), Ok(()));
+        for request_id in [None, Some("r2".into())] {
+            let other = ControlMessage {
+                request_id,
+                ..sent.clone()
+            };
+            assert_eq!(other.compare(&control), Err(Mismatch::RequestId));
+        }
+        let other = ControlMessage {
+            msg_type: "transfer_push",
+            ..sent.clone()
+        };
+        assert_eq!(other.compare(&control), Err(Mismatch::MessageType));
+    }
+}

@@ -129,3 +129,29 @@ impl Generated for FilledSlot {
         NearlyValid::new(frames, mutation, kind)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::choices::Bytes;
+    use super::*;
+    use crate::json::Value;
+    use crate::transfer::manifest::Decoder;
+
+    #[test]
+    fn another_offset_is_told() {
+        // Two tensors, all else the simplest.
+        let mut sent = FilledSlot::generate(&mut Bytes::new(&[0, 2]), &Parameters::new());
+        let manifest = sent.manifest.clone();
+        let object = Value::parse(manifest.as_bytes())
+            .unwrap()
+            .as_object()
+            .unwrap();
+        let slot = sent.slot.clone();
+        let mut decoder = Decoder::new();
+        let manifest = decoder.decode(object, slot.len()).unwrap();
+        let tensors = manifest.attach(&slot).unwrap();
+        assert_eq!(sent.compare(&tensors), Ok(()));
+        sent.offsets[1] -= 1;
+        assert_eq!(sent.compare(&tensors), Err(Mismatch::Offset(1)));
+    }
+}
