@@ -49,7 +49,6 @@ pub(crate) enum Command {
     /// Print the manual page, of the tool or of one command
     ///
     /// To read it: tensorwire man > /tmp/tensorwire.1 && man /tmp/tensorwire.1
-    #[command(hide = true)]
     Man {
         /// The command; without one, the tool's own page
         command: Option<String>,
@@ -86,6 +85,9 @@ Examples:
   tensorwire inspect frame000.bin frame001.bin
   tensorwire inspect --stats --bundle latents.bundle
   curl -s https://host/latents.bundle | tensorwire inspect --json - | jq .tensors
+
+Other files become bundles by `tensorwire convert`. In the table, align is what the address of the
+bytes is a multiple of, up to 64; with a ! they cannot be viewed in place as their dtype.
 
 Exits with 2 if the message is malformed, and says on one line what is wrong at which byte.";
 
@@ -133,20 +135,22 @@ pub(crate) struct ReencodeArguments {
 /// Print messages as they come
 ///
 /// Shows each message as `inspect` does; with --json one object a line. A malformed message is
-/// said so, and the next one is waited for. Ends after --count messages, after --timeout seconds
-/// without one (exit code 1, or 0 if some came and no --count was asked for), or by Ctrl-C.
+/// said so, and the next one is waited for; it counts as one of --count, and makes the exit code 2.
+/// Ends after --count messages, after --timeout seconds without one (exit code 1, or 0 if some came
+/// and no --count was asked for), or by Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_help = RECV_EXAMPLES, after_long_help = RECV_EXAMPLES)]
 pub(crate) struct RecvArguments {
     #[command(flatten)]
     pub(crate) at: At,
-    /// How messages come: from senders, a publisher, one peer, or as requests (each is
-    /// answered with a message of no tensors)
+    /// How messages come: pull from senders, sub from a publisher, pair from one peer, rep as
+    /// requests (each is answered with a message of no tensors)
     #[arg(long, value_enum, default_value_t = RecvPattern::Pull)]
     pub(crate) pattern: RecvPattern,
     #[command(flatten)]
     pub(crate) limits: Limits,
-    /// Save each message as a bundle, DIR/message000000.bundle and so on
+    /// Save each message as a bundle, DIR/message000000.bundle and so on; files that are there are
+    /// kept, and their numbers passed over
     #[arg(long, value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
@@ -161,15 +165,16 @@ Examples:
 
 /// Send messages out of files
 ///
-/// A file is a bundle, or a .safetensors, .npy or .npz file, whose tensors become a message.
+/// A file is a bundle, or a .safetensors, .npy or .npz file, whose tensors become a message; that
+/// of latents.npy is named latents.
 /// Each file is sent once, in the order given, or over and over until --count messages are sent.
 #[derive(Args, Debug)]
 #[command(after_help = SEND_EXAMPLES, after_long_help = SEND_EXAMPLES)]
 pub(crate) struct SendArguments {
     #[command(flatten)]
     pub(crate) at: At,
-    /// How messages go: to receivers in turn, to subscribers, to one peer, or as requests
-    /// (each reply is printed)
+    /// How messages go: push to receivers in turn, pub to subscribers, pair to one peer, req as
+    /// requests (each reply is printed)
     #[arg(long, value_enum, default_value_t = SendPattern::Push)]
     pub(crate) pattern: SendPattern,
     /// Stop after so many messages, going through the files again and again
@@ -227,7 +232,7 @@ Examples:
   tensorwire convert latents.npy latents.bundle
   tensorwire convert --to npz weights.safetensors weights.zip
 
-An .npz file keeps scalars as JSON text in a member named tensorwire.scalar_fields; member 2 of
+The tensor of latents.npy is named latents. An .npz file keeps scalars as JSON text in a member named tensorwire.scalar_fields; member 2 of
 a list named skip is skip.2 in both kinds of file. numpy has no bfloat16 and no 8-bit floats, and
 safetensors no complex128: they are refused.";
 
@@ -275,7 +280,8 @@ pub(crate) struct RelayArguments {
     pub(crate) pattern: RecvPattern,
     #[command(flatten)]
     pub(crate) limits: Limits,
-    /// Save each message as a bundle, DIR/message000000.bundle and so on
+    /// Save each message as a bundle, DIR/message000000.bundle and so on; files that are there are
+    /// kept, and their numbers passed over
     #[arg(long, value_name = "DIR")]
     pub(crate) tee: Option<PathBuf>,
 }
