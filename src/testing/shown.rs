@@ -18,3 +18,17 @@ impl fmt::Debug for Shown<'_> {
 
 /// Bytes shown.
 const MOST: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_are_shown_and_the_others_counted() {
+        assert_eq!(format!("{:?}", Shown(b"a\"\xff")), "b\"a\\\"\\xff\"");
+        let shown = format!("{:?}", Shown(&[b'x'; MOST + 7]));
+        assert_eq!(shown, format!("b\"{}\" and 7 bytes", "x".repeat(MOST)));
+    }
+}

@@ -250,3 +250,50 @@ const SHORT: usize = 4;
 
 /// The others, if the parameters leave room: past what transports treat as small.
 const LONG: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::super::choices::Bytes;
+    use super::*;
+
+    fn drawn(seed: usize, parameters: &Parameters, filled: usize) -> Vec<Tensor> {
+        let choices: Vec<u8> = noise(seed).take(128).collect();
+        tensors(&mut Bytes::new(&choices), parameters, filled)
+    }
+
+    #[test]
+    fn those_that_have_to_have_elements_share_the_room() {
+        let parameters = Parameters::new().with_bytes(3);
+        let parameters = parameters.with_dtypes(&[DType::Bool, DType::Int16]);
+        for seed in 0..500 {
+            let drawn = drawn(seed, &parameters, 2);
+            assert!(drawn[..2].iter().all(|tensor| !tensor.bytes().is_empty()));
+            let bytes: usize = drawn.iter().map(|tensor| tensor.bytes().len()).sum();
+            assert!(bytes <= 3, "{drawn:?}");
+        }
+    }
+
+    #[test]
+    fn bools_are_0_or_1() {
+        let parameters = Parameters::new().with_dtypes(&[DType::Bool]);
+        let all = (0..50).flat_map(|seed| drawn(seed, &parameters, 0));
+        let mut seen = BTreeSet::new();
+        all.for_each(|tensor| seen.extend(tensor.bytes().to_vec()));
+        assert_eq!(seen, BTreeSet::from([0, 1]));
+    }
+
+    #[test]
+    fn the_same_bytes_are_the_same_wherever_they_lie() {
+        let tensor = |buffer: &[u8], shift| Tensor {
+            buffer: buffer.to_vec(),
+            shift,
+            ..Tensor::empty("x".into(), None, DType::Int8).with_shape(alloc::vec![2])
+        };
+        assert_eq!(tensor(&[1, 2], 0), tensor(&[0, 1, 2], 1));
+        assert_ne!(tensor(&[1, 2], 0), tensor(&[1, 2, 3], 1));
+        assert_ne!(
+            tensor(&[1, 2], 0),
+            tensor(&[1, 2], 0).with_shape(alloc::vec![1, 2])
+        );
+    }
+}

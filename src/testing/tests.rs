@@ -4,9 +4,13 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::choices::{Bytes, noise};
-use super::{BundledMessage, ControlMessage, FilledSlot, Generated, Parameters, TensorMessage};
+use super::{
+    BundledMessage, ControlMessage, FilledSlot, Generated, MessageMutation, Parameters,
+    TensorMessage,
+};
 use crate::bundle::ErrorKind;
 use crate::error::{DecodeErrorKind as Kind, SchemaKey as Key, SyntaxError};
+use crate::json::ValueType;
 
 /// A row per kind of error: its name, and by which messages it is met. A kind without a row does not compile.
 macro_rules! table {
@@ -117,14 +121,16 @@ table! { bundle_name, BUNDLE, ErrorKind:
     | ErrorKind::TooManyFrames => "others" "",
 }
 
-/// The kinds that are met, by name.
-fn met<T: Generated>(name: impl Fn(T::ErrorKind) -> &'static str) -> BTreeSet<&'static str> {
+/// Choices of many messages.
+fn choices() -> impl Iterator<Item = Vec<u8>> {
+    (0..4000).map(|seed| noise(seed).take(256).collect())
+}
+
+/// What is wrong with many messages.
+fn kinds<T: Generated>() -> impl Iterator<Item = T::ErrorKind> {
     let parameters = Parameters::new();
-    let kinds = (0..8000).map(|seed| {
-        let bytes: Vec<u8> = noise(seed).take(256).collect();
-        T::generate_nearly(&mut Bytes::new(&bytes), &parameters).error_kind()
-    });
-    kinds.map(name).collect()
+    choices()
+        .map(move |bytes| T::generate_nearly(&mut Bytes::new(&bytes), &parameters).error_kind())
 }
 
 fn assert_met<T: Generated>(
@@ -134,7 +140,8 @@ fn assert_met<T: Generated>(
 ) {
     let rows = table.iter().filter(|(_, all)| all.contains(by));
     let expected: BTreeSet<_> = rows.map(|(name, _)| *name).collect();
-    assert_eq!(met::<T>(name), expected, "{by}");
+    let met: BTreeSet<_> = kinds::<T>().map(name).collect();
+    assert_eq!(met, expected, "{by}");
 }
 
 #[test]
@@ -143,4 +150,42 @@ fn every_error_of_a_peer_is_met() {
     assert_met::<ControlMessage>(DECODE, 'c', name);
     assert_met::<FilledSlot>(DECODE, 's', name);
     assert_met::<BundledMessage>(BUNDLE, 'b', bundle_name);
+}
+
+/// The types that were asked for where there was another one.
+fn asked_for<T: Generated<ErrorKind = Kind>>() -> BTreeSet<&'static str> {
+    let types = kinds::<T>().filter_map(|kind| match kind {
+        Kind::WrongType { expected, actual } => {
+            assert_ne!(expected, actual);
+            Some(match expected {
+                ValueType::Array => "array",
+                ValueType::Number => "number",
+                ValueType::Object => "object",
+                ValueType::String => "string",
+                ValueType::Bool | ValueType::Null => "other",
+            })
+        }
+        _ => None,
+    });
+    types.collect()
+}
+
+#[test]
+fn every_type_that_is_asked_for_is_met_by_another() {
+    let all = BTreeSet::from(["array", "number", "object", "string"]);
+    assert_eq!(asked_for::<TensorMessage>(), all);
+    assert_eq!(asked_for::<ControlMessage>(), all);
+    assert_eq!(asked_for::<FilledSlot>(), all);
+}
+
+#[test]
+fn what_a_mutation_adds_has_no_rank_that_is_not_allowed() {
+    let parameters = Parameters::new().with_rank(0);
+    for bytes in choices() {
+        let sent = TensorMessage::generate_nearly(&mut Bytes::new(&bytes), &parameters);
+        let mutation = sent.mutation();
+        assert!(
+            mutation != MessageMutation::MixedName && mutation != MessageMutation::DuplicateName
+        );
+    }
 }

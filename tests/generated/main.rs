@@ -130,6 +130,11 @@ macro_rules! over {
             }
 
             #[test]
+            fn tensors_lie_in_any_order_in_their_slot() {
+                shapes::tensors_lie_in_any_order_in_their_slot(&mut $make);
+            }
+
+            #[test]
             fn no_message_exceeds_its_parameters() {
                 parameters::no_message_exceeds_its_parameters(&mut $make);
             }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use tensorwire::DType;
 use tensorwire::json::Value;
-use tensorwire::testing::{ControlMessage, Parameters, Tensor, TensorMessage};
+use tensorwire::testing::{ControlMessage, FilledSlot, Parameters, Tensor, TensorMessage};
 
 use crate::{MANY, Source};
 
@@ -122,10 +122,28 @@ pub(crate) fn what_is_rare_occurs_often(source: &mut impl Source) {
     }
 }
 
+/// In the order of the manifest, as Python lays them out, and in any other.
+pub(crate) fn tensors_lie_in_any_order_in_their_slot(source: &mut impl Source) {
+    let parameters = Parameters::new();
+    let slots: Vec<FilledSlot> = (0..MANY).map(|_| source.valid(&parameters)).collect();
+    let many = slots.iter().filter(|sent| sent.offsets().len() > 1);
+    let (sorted, others): (Vec<_>, Vec<_>) = many.partition(|sent| sent.offsets().is_sorted());
+    assert!(sorted.len() > MANY / 10, "{}", sorted.len());
+    assert!(others.len() > MANY / 10, "{}", others.len());
+}
+
 pub(crate) fn all_types_of_control_messages_occur(source: &mut impl Source) {
     let parameters = Parameters::new();
-    let types = (0..MANY).map(|_| source.valid::<ControlMessage>(&parameters).msg_type());
-    let seen: BTreeSet<_> = types.collect();
+    let messages: Vec<ControlMessage> = (0..MANY).map(|_| source.valid(&parameters)).collect();
+    let seen: BTreeSet<_> = messages.iter().map(ControlMessage::msg_type).collect();
+    // The oldest generation sends no scalars.
+    let mut staged = messages
+        .iter()
+        .filter(|sent| sent.msg_type() == "transfer_staged");
+    assert!(staged.any(|sent| {
+        let payload = Value::parse(sent.payload()).unwrap().as_object().unwrap();
+        payload.get("scalar_fields").is_none()
+    }));
     let all = [
         "transfer_abort",
         "transfer_alloc",
