@@ -27,6 +27,7 @@ mod frames;
 mod inspect;
 mod json;
 mod message;
+mod number;
 mod output;
 mod pretty;
 mod progress;
