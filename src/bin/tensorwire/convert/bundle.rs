@@ -22,6 +22,14 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
     let length = usize::try_from(total).unwrap_or(usize::MAX);
     let start = head(reader, HEADER_LEN, total)?;
     let table = Index::len_from_header(&start, length).map_err(fault)?;
+    // A sparse file has room for a table of any length, and costs nothing.
+    let frames = table.saturating_sub(HEADER_LEN) / ENTRY_LEN;
+    let limit = Limits::new().descriptors();
+    if frames.saturating_sub(1) > limit {
+        let kind = DecodeErrorKind::DescriptorLimit { limit };
+        let text = format!("bundle of {frames} frames: {kind}");
+        return Err(malformed(&kind, FRAMES_OFFSET, text));
+    }
     let bytes = head(reader, table, total)?;
     let index = Index::decode(&bytes, length).map_err(fault)?;
     check_padding(reader, bytes.len(), index)?;
@@ -54,6 +62,9 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
     }
     Ok(Content::new(tensors, message.scalars()))
 }
+
+/// Where the number of frames lies.
+const FRAMES_OFFSET: usize = 12;
 
 /// Looks at what lies between the frames.
 fn check_padding<R: Read + Seek>(
