@@ -68,7 +68,7 @@ fn run(command: Command, output: &mut Output) -> Result<Done, Failure> {
             output.write(&script)?;
             Ok(Done::Whole)
         }
-        Command::Convert(arguments) => convert::run(&arguments, output),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Man { command } => {
             output.write(&manual(command.as_deref())?)?;

@@ -131,6 +131,12 @@ pub(crate) fn bytes(count: usize) -> String {
     text
 }
 
+/// How many there are of something, for people.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 struct Cell {
     text: String,
     color: Option<&'static str>,
