@@ -17,6 +17,7 @@ use super::npy::{self, Elements};
 use super::source::{Bytes, Sink, Stop};
 use super::target::Target;
 use crate::exit::Failure;
+use crate::json;
 
 /// The array with the scalars: a JSON object.
 const SCALARS: &str = "tensorwire.scalar_fields";
@@ -166,8 +167,8 @@ pub(super) fn write<R: Read + Seek>(
         archive.put_text(SCALARS, scalars.as_value().raw())?;
     }
     if !lists.is_empty() {
-        let text = serde_json::Value::from_iter(lists).to_string();
-        archive.put_text(LISTS, &text)?;
+        let lists: Vec<_> = lists.iter().map(|name| json::string(name)).collect();
+        archive.put_text(LISTS, &format!("[{}]", lists.join(",")))?;
     }
     for ((tensor, name), header) in content.tensors.iter().zip(&names).zip(headers) {
         archive.start(name, header.len() as u64 + tensor.byte_len() as u64)?;
