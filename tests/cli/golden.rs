@@ -88,26 +88,6 @@ fn every_message_is_reencoded_to_the_bytes_that_python_sent() {
 }
 
 #[test]
-fn frames_of_another_message_are_not_mixed_with_those_written() {
-    let folder = folder();
-    let metadata = b"{\"tensor_descriptors\":[],\"scalar_fields\":{}}".to_vec();
-    let files = write_frames(folder.path(), &[metadata]);
-    let out = folder.path().join("out");
-    fs::create_dir(&out).unwrap();
-    fs::write(out.join("frame001.bin"), b"old").unwrap();
-    let arguments = [
-        "reencode".as_ref(),
-        files[0].as_os_str(),
-        "--out".as_ref(),
-        out.as_os_str(),
-    ];
-    let refused = run(arguments);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("frame001.bin is of another message"));
-    assert!(!out.join("frame000.bin").exists());
-}
-
-#[test]
 fn every_control_message_is_shown_as_it_came() {
     let folder = folder();
     for line in lines("transfer.jsonl") {

@@ -6,6 +6,8 @@ mod common;
 mod convert;
 mod golden;
 mod hostile;
+#[cfg(unix)]
+mod limited;
 mod live;
 mod patterns;
 #[path = "../common/processes.rs"]

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use tensorwire::TensorView;
 use tensorwire::message::{NO_SCALARS, encode_to_vec};
 
+#[cfg(unix)]
+use crate::limited::{FULL_DISK, limited};
 use crate::support::{folder, printed, run, text, write_bundle};
 
 /// A message of so many tensors of one byte.
@@ -23,14 +25,18 @@ fn message(tensors: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-fn reencode(bundle: &Path, out: &Path) -> Output {
-    run([
+fn arguments<'a>(bundle: &'a Path, out: &'a Path) -> [&'a Path; 5] {
+    [
         "reencode".as_ref(),
         "--bundle".as_ref(),
         bundle,
         "--out".as_ref(),
         out,
-    ])
+    ]
+}
+
+fn reencode(bundle: &Path, out: &Path) -> Output {
+    run(arguments(bundle, out))
 }
 
 fn names(out: &Path) -> Vec<String> {
@@ -119,12 +125,7 @@ fn a_full_disk_leaves_the_frames_that_were_there() {
     for name in ["frame000.bin", "frame001.bin"] {
         fs::write(out.join(name), "before").unwrap();
     }
-    // Files of at most 512 KiB; without the signal a longer one is an error.
-    let tool = env!("CARGO_BIN_EXE_tensorwire");
-    let script = format!("trap '' XFSZ && ulimit -f 1024 && exec '{tool}' reencode \"$@\"");
-    let mut command = Command::new("sh");
-    command.args(["-c", &script, "sh", "--bundle"]).arg(&bundle);
-    let done = command.arg("--out").arg(&out).output().unwrap();
+    let done = limited(FULL_DISK, &arguments(&bundle, &out));
     let stderr = text(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{stderr}");
     assert!(

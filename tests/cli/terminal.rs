@@ -71,6 +71,14 @@ fn plain(screen: &str) -> String {
     plain.replace("\r\n", "\n")
 }
 
+/// The same of a screen that nobody else has written to: no control character, no turn of direction.
+fn harmless(screen: &str) -> String {
+    let plain = plain(screen);
+    let raw = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+    assert!(!plain.contains(raw), "{plain:?}");
+    plain
+}
+
 /// A message as nobody wants to see it: names and scalars that write to terminals.
 fn hostile() -> Vec<Vec<u8>> {
     let name = "\\u001b[2J\\u0007\u{9b}31m\u{7f}\u{202e}";
@@ -166,9 +174,7 @@ fn nothing_that_a_peer_wrote_reaches_the_terminal_raw() {
     ] {
         let (screen, code) = Terminal::start(200, command(arguments), true).end();
         assert_eq!(code, Some(0), "{screen:?}");
-        let plain = plain(&screen);
-        let raw = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
-        assert!(!plain.contains(raw), "{plain:?}");
+        let plain = harmless(&screen);
         assert!(plain.contains("[2J"), "{plain}");
     }
     // On a pipe the scalars are what came, byte for byte.
@@ -197,9 +203,7 @@ fn nothing_of_a_mistaken_argument_reaches_the_terminal_raw() {
     ] {
         let (screen, code) = Terminal::start(200, command(arguments), true).end();
         assert!(matches!(code, Some(1 | 2)), "{screen:?}");
-        let plain = plain(&screen);
-        let raw = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
-        assert!(!plain.contains(raw), "{plain:?}");
+        let plain = harmless(&screen);
         assert!(plain.contains(says), "{plain}");
     }
     // What is harmless has its colours.

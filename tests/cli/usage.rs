@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::{command, folder, printed, run, run_on, text, write_frames};
+use crate::support::{command, folder, printed, run, run_on, text, write_bundle, write_frames};
 
 /// (arguments, exit code, what stderr says)
 const MISTAKES: &[(&[&str], i32, &str)] = &[
@@ -99,7 +99,7 @@ fn mistakes_are_told_with_what_to_do() {
 fn a_send_that_nobody_takes_says_so() {
     let folder = folder();
     let metadata = b"{\"tensor_descriptors\":[],\"scalar_fields\":{}}".to_vec();
-    let bundle = crate::support::write_bundle(folder.path(), "m.bundle", &[metadata]);
+    let bundle = write_bundle(folder.path(), "m.bundle", &[metadata]);
     let endpoint = folder.ipc("nobody");
     let output = run([
         "send",
@@ -123,30 +123,25 @@ fn a_bundle_given_as_a_frame_is_recognized() {
     let folder = folder();
     let bundle = tensorwire::bundle::encode_to_vec(&["{}"]).unwrap();
     let files = write_frames(folder.path(), &[bundle]);
-    let output =
-        run([files[0].as_os_str()]
-            .iter()
-            .fold(vec!["inspect".as_ref()], |mut all, file| {
-                all.push(*file);
-                all
-            }));
+    let output = run(["inspect".as_ref(), files[0].as_os_str()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).ends_with("this is a bundle: give it as --bundle FILE\n"));
 }
+
+/// The commands that help and manual have.
+const COMMANDS: &[&str] = &[
+    "inspect", "reencode", "recv", "send", "convert", "relay", "bench",
+];
 
 #[test]
 fn help_says_what_each_command_does_and_what_exit_codes_mean() {
     let help = run(["--help"]);
     let help = printed(&help);
-    for part in [
-        "inspect", "reencode", "recv", "send", "convert", "relay", "bench", "130", "NO_COLOR",
-    ] {
+    for part in COMMANDS.iter().chain(["130", "NO_COLOR"].iter()) {
         assert!(help.contains(part), "{part}");
     }
-    for command in [
-        "inspect", "reencode", "recv", "send", "convert", "relay", "bench",
-    ] {
-        let help = run([command, "--help"]);
+    for command in COMMANDS {
+        let help = run([*command, "--help"]);
         let help = printed(&help);
         assert!(
             help.contains("Usage:") && !help.contains("\u{1b}"),
@@ -177,14 +172,12 @@ fn shells_complete_and_the_manual_has_every_command() {
     let manual = run(["man"]);
     let manual = printed(&manual);
     assert!(manual.contains(".TH tensorwire 1"));
-    for command in [
-        "inspect", "reencode", "recv", "send", "convert", "relay", "bench",
-    ] {
+    for command in COMMANDS {
         assert!(
             manual.contains(&format!("tensorwire\\-{command}")),
             "{command}"
         );
-        let page = run(["man", command]);
+        let page = run(["man", *command]);
         let page = printed(&page);
         assert!(
             page.contains(&format!(".TH tensorwire-{command} 1")) && page.contains("OPTIONS"),

@@ -71,6 +71,16 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// A fault whose kind is this variant of an enum.
+    pub(crate) fn new(kind: &impl fmt::Debug, offset: usize, text: String) -> Self {
+        Self {
+            kind: variant(kind),
+            offset,
+            text,
+            hint: None,
+        }
+    }
+
     pub(crate) fn with_hint(self, hint: &'static str) -> Self {
         Self {
             hint: Some(hint),
@@ -81,23 +91,13 @@ impl Fault {
 
 impl From<DecodeError> for Fault {
     fn from(error: DecodeError) -> Self {
-        Self {
-            kind: variant(&error.kind()),
-            offset: error.offset(),
-            text: error.to_string(),
-            hint: None,
-        }
+        Self::new(&error.kind(), error.offset(), error.to_string())
     }
 }
 
 impl From<bundle::Error> for Fault {
     fn from(error: bundle::Error) -> Self {
-        Self {
-            kind: variant(&error.kind()),
-            offset: error.offset(),
-            text: format!("bundle: {error}"),
-            hint: None,
-        }
+        Self::new(&error.kind(), error.offset(), format!("bundle: {error}"))
     }
 }
 
@@ -112,7 +112,7 @@ impl fmt::Display for Fault {
 }
 
 /// The name of an enum's variant, without its fields.
-pub(crate) fn variant(kind: &impl fmt::Debug) -> String {
+fn variant(kind: &impl fmt::Debug) -> String {
     let text = format!("{kind:?}");
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
     text.get(..end.unwrap_or(text.len()))

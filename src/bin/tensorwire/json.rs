@@ -90,7 +90,8 @@ pub(crate) fn string(text: &str) -> String {
 /// A number as JSON, which has none that are not finite: those become strings.
 pub(crate) fn number(value: f64) -> String {
     if value.is_finite() {
-        return serde_json::Value::from(value).to_string();
+        // The shortest digits that lead back to it, with a point or an exponent: JSON as well.
+        return format!("{value:?}");
     }
     let text = if value.is_nan() {
         "NaN"
@@ -132,7 +133,19 @@ mod tests {
             let json = string(text);
             assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
         }
-        assert_eq!(number(0.1), "0.1");
+        for (value, text) in [
+            (0.1, "0.1"),
+            (-0.0, "-0.0"),
+            (1e16, "1e16"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e308"),
+        ] {
+            assert_eq!(number(value), text);
+            assert_eq!(
+                serde_json::from_str::<f64>(text).unwrap().to_bits(),
+                value.to_bits()
+            );
+        }
         assert_eq!(number(f64::NAN), "\"NaN\"");
         assert_eq!(number(f64::NEG_INFINITY), "\"-Infinity\"");
     }

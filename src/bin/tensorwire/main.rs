@@ -27,6 +27,7 @@ mod frames;
 mod inspect;
 mod json;
 mod message;
+mod number;
 mod output;
 mod pretty;
 mod progress;
@@ -67,7 +68,7 @@ fn run(command: Command, output: &mut Output) -> Result<Done, Failure> {
             output.write(&script)?;
             Ok(Done::Whole)
         }
-        Command::Convert(arguments) => convert::run(&arguments, output),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Man { command } => {
             output.write(&manual(command.as_deref())?)?;

@@ -64,9 +64,8 @@ pub(crate) fn show(seen: &Seen<'_>, show: Show, output: &mut Output) -> Result<(
         Seen::Tensors { tensors, scalars } => {
             let bytes: usize = tensors.iter().map(TensorView::byte_len).sum();
             let mut text = format!(
-                "{BOLD}{} tensor{}{RESET}, {}\n",
-                tensors.len(),
-                if tensors.len() == 1 { "" } else { "s" },
+                "{BOLD}{}{RESET}, {}\n",
+                table::count(tensors.len() as u64, "tensor"),
                 table::bytes(bytes),
             );
             // What a role of the pipeline answers when it failed.

@@ -78,18 +78,14 @@ impl Rate {
         let elapsed = self
             .started
             .map_or(Duration::ZERO, |started| started.elapsed());
-        let (verb, messages) = (self.verb, self.messages);
-        let plural = if messages == 1 { "" } else { "s" };
-        let text = format!(
-            "{verb} {messages} message{plural}, {}",
-            table::bytes(self.bytes)
-        );
+        let messages = table::count(self.messages, "message");
+        let text = format!("{} {messages}, {}", self.verb, table::bytes(self.bytes));
         let seconds = elapsed.as_secs_f64();
         // One message has no rate, and a moment neither.
-        if messages < 2 || seconds < 1e-3 {
+        if self.messages < 2 || seconds < 1e-3 {
             return text;
         }
-        let rate = messages as f64 / seconds;
+        let rate = self.messages as f64 / seconds;
         let bandwidth = table::bytes((self.bytes as f64 / seconds) as usize);
         format!("{text} in {seconds:.1} s: {rate:.0} messages/s, {bandwidth}/s")
     }

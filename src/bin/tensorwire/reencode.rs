@@ -41,7 +41,9 @@ pub(crate) fn run(arguments: &ReencodeArguments) -> Result<Done, Failure> {
     write(&arguments.out, &again)
 }
 
-/// Writes the frames into the folder, which holds no others afterwards: all of them, or none.
+/// Writes the frames into the folder, which holds no others afterwards.
+///
+/// None of them has its name before all are on the disk.
 fn write(folder: &Path, frames: &[&[u8]]) -> Result<Done, Failure> {
     signal::watch()?;
     record::make_folder(folder)?;
@@ -58,7 +60,7 @@ fn write(folder: &Path, frames: &[&[u8]]) -> Result<Done, Failure> {
     let mut drafts = Drafts(Vec::new());
     for (name, frame) in names.iter().zip(frames) {
         if signal::interrupted() {
-            let folder = safe_text::line(&folder.display().to_string());
+            let folder = safe_text::path(folder);
             note(&format!("interrupted: {folder} is as it was"));
             return Ok(Done::Interrupted);
         }

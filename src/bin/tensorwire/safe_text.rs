@@ -1,5 +1,7 @@
 //! Text of peers, made safe for a terminal and for one line of a log.
 
+use std::path::Path;
+
 use tensorwire::json::Str;
 
 /// Escapes whatever is not printable: control characters, so that nobody else writes to the
@@ -10,6 +12,11 @@ pub(crate) fn line(text: &str) -> String {
         push(&mut safe, c);
     }
     safe
+}
+
+/// The name of a file, as [`line()`] has it.
+pub(crate) fn path(path: &Path) -> String {
+    line(&path.display().to_string())
 }
 
 /// What a string of a message says, as [`line()`] has it; a lone surrogate is an escape.

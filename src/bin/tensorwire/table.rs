@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use tensorwire::TensorView;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::number::Number;
 use crate::output::{BOLD, DIM, RESET, YELLOW};
 use crate::safe_text;
-use crate::stats::{self, Number, Stats};
+use crate::stats::{self, Stats};
 
 /// A table of tensors, a line each; no line is wider than `width`.
 pub(crate) fn tensors(
@@ -96,10 +97,7 @@ fn row(view: &TensorView<'_>, with_stats: bool) -> Vec<Cell> {
         number(|stats| stats.max),
         number(|stats| stats.mean),
         nan,
-        Cell {
-            text: first.join(" "),
-            color: Some(DIM),
-        },
+        Cell::colored(first.join(" "), DIM),
     ]
 }
 
@@ -131,6 +129,12 @@ pub(crate) fn bytes(count: usize) -> String {
         text = format!("{size:.1} {unit}");
     }
     text
+}
+
+/// How many there are of something, for people.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 struct Cell {

@@ -5,9 +5,9 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use super::{converted, others, rich};
+use crate::limited::{FULL_DISK, limited};
 use crate::processes::{signal, within};
 use crate::support::{PATIENCE, Process, command, folder, text, write_bundle};
 use crate::terminal::Terminal;
@@ -44,19 +44,15 @@ fn ctrl_c_leaves_what_was_there() {
     assert_eq!(others(&folder, &known), [""; 0]);
 }
 
-/// The limit is of address space, so that a map of the file would not pass either.
+/// 192 MiB of address space, so that a map of a file would not pass either.
+#[cfg(target_os = "linux")]
+const LITTLE_MEMORY: &str = "ulimit -v 196608";
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_large_tensor_is_never_in_memory_as_a_whole() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let limited = |arguments: &[&str]| {
-        let tool = env!("CARGO_BIN_EXE_tensorwire");
-        let script = format!("ulimit -v {} && exec '{tool}' \"$@\"", 192 << 10);
-        let mut command = Command::new("sh");
-        command.args(["-c", &script, "sh"]).args(arguments);
-        command.output().unwrap()
-    };
     let length = 200 << 20;
     sparse(Path::new(&path("in.safetensors")), length);
     for (input, output) in [
@@ -64,15 +60,39 @@ fn a_large_tensor_is_never_in_memory_as_a_whole() {
         ("a.bundle", "b.npz"),
         ("b.npz", "c.safetensors"),
     ] {
-        let done = limited(&["convert", &path(input), &path(output)]);
+        let done = limited(LITTLE_MEMORY, &["convert", &path(input), &path(output)]);
         assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     }
     assert!(fs::metadata(path("c.safetensors")).unwrap().len() > length);
     // What has all of it in memory does not pass.
     assert!(
-        !limited(&["inspect", "--bundle", &path("a.bundle")])
+        !limited(LITTLE_MEMORY, &["inspect", "--bundle", &path("a.bundle")])
             .status
             .success()
+    );
+}
+
+/// The table of so many frames would be 1.6 GB, and none of it takes room on the disk.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_table_of_a_sparse_bundle_is_not_read_for_its_length() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let length = 4_u64 << 30;
+    let mut file = File::create(path("in.bundle")).unwrap();
+    file.write_all(b"TWBUNDLE\x01\0\0\0").unwrap();
+    file.write_all(&100_000_000_u32.to_le_bytes()).unwrap();
+    file.write_all(&length.to_le_bytes()).unwrap();
+    file.set_len(length).unwrap();
+    let done = limited(
+        LITTLE_MEMORY,
+        &["convert", &path("in.bundle"), &path("out.npz")],
+    );
+    let stderr = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("DescriptorLimit: bundle of 100000000 frames: more than 4096 descriptors"),
+        "{stderr}"
     );
 }
 
@@ -116,12 +136,8 @@ fn a_full_disk_leaves_what_was_there() {
     sparse(Path::new(&path("in.safetensors")), 4 << 20);
     for target in ["out.bundle", "out.npz", "out.safetensors"] {
         fs::write(path(target), "before").unwrap();
-        // Files of at most 512 KiB; without the signal a longer one is an error.
-        let tool = env!("CARGO_BIN_EXE_tensorwire");
-        let script = format!("trap '' XFSZ && ulimit -f 1024 && exec '{tool}' convert \"$@\"");
-        let mut command = Command::new("sh");
-        command.args(["-c", &script, "sh", &path("in.safetensors"), &path(target)]);
-        let done = command.output().unwrap();
+        let arguments = ["convert", &path("in.safetensors"), &path(target)];
+        let done = limited(FULL_DISK, &arguments);
         let stderr = text(&done.stderr);
         assert_eq!(done.status.code(), Some(1), "{stderr}");
         assert!(

@@ -146,7 +146,6 @@ fn what_python_writes_is_read() {
     assert!(named("deflated.npz") == expected);
     expected.remove(1);
     assert!(named("in.safetensors") == expected);
-    assert!(text(&read_bundle(&bundle)[0]).contains(r#""scalar_fields":{"#));
     assert!(text(&read_bundle(&bundle)[0]).contains(r#""\u00e9":"\u00fc\n""#));
     assert_eq!(
         named("in.npy"),

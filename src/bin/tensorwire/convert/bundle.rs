@@ -1,27 +1,37 @@
 //! Bundles, piece by piece.
 
+use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use tensorwire::bundle::{
-    ALIGNMENT, Error, ErrorKind, HEADER_LEN, Index, MAGIC, VERSION, encoded_len,
+    ALIGNMENT, ENTRY_LEN, Error, ErrorKind, HEADER_LEN, Index, MAGIC, VERSION, encoded_len,
 };
+use tensorwire::error::DecodeErrorKind;
 use tensorwire::message::{CONTROL_MARKER, encode_to_vec};
 use tensorwire::{Decoder, Limits};
 
-use super::content::{Content, Place, Tensor, fault};
+use super::content::{Content, Place, Tensor};
 use super::source::{Bytes, Sink, Stop, head, reading};
 use crate::exit::{Failure, Fault};
 
 /// The tensors and scalars of a file of `total` bytes.
 pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content, Failure> {
-    let malformed = |error: Error| Failure::Malformed(error.into());
+    let fault = |error: Error| Failure::Malformed(error.into());
     // No file that could be mapped is longer.
     let length = usize::try_from(total).unwrap_or(usize::MAX);
     let start = head(reader, HEADER_LEN, total)?;
-    let table = Index::len_from_header(&start, length).map_err(malformed)?;
+    let table = Index::len_from_header(&start, length).map_err(fault)?;
+    // A sparse file has room for a table of any length, and costs nothing.
+    let frames = table.saturating_sub(HEADER_LEN) / ENTRY_LEN;
+    let limit = Limits::new().descriptors();
+    if frames.saturating_sub(1) > limit {
+        let kind = DecodeErrorKind::DescriptorLimit { limit };
+        let text = format!("bundle of {frames} frames: {kind}");
+        return Err(malformed(&kind, FRAMES_OFFSET, text));
+    }
     let bytes = head(reader, table, total)?;
-    let index = Index::decode(&bytes, length).map_err(malformed)?;
+    let index = Index::decode(&bytes, length).map_err(fault)?;
     check_padding(reader, bytes.len(), index)?;
     let mut ranges = index.ranges();
     let metadata = frame(reader, &ranges.next().unwrap_or_default())?;
@@ -35,26 +45,26 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
     let message = decoder
         .decode_metadata(&metadata)
         .map_err(|error| Failure::Malformed(error.into()))?;
-    if message.len() != ranges.len() {
-        let text = format!(
-            "{} payload frames for {} descriptors",
-            ranges.len(),
-            message.len()
-        );
-        return Err(fault("FrameCount", 0, text));
+    let (expected, actual) = (message.len(), ranges.len());
+    if actual != expected {
+        let kind = DecodeErrorKind::FrameCount { expected, actual };
+        return Err(malformed(&kind, 0, kind.to_string()));
     }
     let mut tensors = Vec::with_capacity(message.len());
     for (descriptor, range) in message.descriptors().zip(ranges) {
         let tensor = Tensor::of(&descriptor, Place::At(range.start as u64));
         let (expected, actual) = (tensor.byte_len(), range.len());
         if actual != expected {
-            let text = format!("{tensor}: frame of {actual} bytes where the shape says {expected}");
-            return Err(fault("FrameLength", range.start as u64, text));
+            let kind = DecodeErrorKind::FrameLength { expected, actual };
+            return Err(malformed(&kind, range.start, format!("{tensor}: {kind}")));
         }
         tensors.push(tensor);
     }
     Ok(Content::new(tensors, message.scalars()))
 }
+
+/// Where the number of frames lies.
+const FRAMES_OFFSET: usize = 12;
 
 /// Looks at what lies between the frames.
 fn check_padding<R: Read + Seek>(
@@ -65,25 +75,21 @@ fn check_padding<R: Read + Seek>(
     let mut end = table;
     for range in index.ranges() {
         let gap = frame(reader, &(end..range.start))?;
-        if let Some(at) = gap.iter().position(|&byte| byte != 0) {
-            let found = gap.get(at).copied().unwrap_or_default();
+        if let Some((at, &found)) = (end..).zip(&gap).find(|&(_, &byte)| byte != 0) {
             let kind = ErrorKind::NonZeroPadding { found };
-            let text = format!("bundle: {kind} at byte {}", end + at);
-            return Err(fault("NonZeroPadding", (end + at) as u64, text));
+            return Err(malformed(&kind, at, format!("bundle: {kind} at byte {at}")));
         }
         end = range.end;
     }
     Ok(())
 }
 
+/// The bytes of a frame or of the padding before one, no more than metadata may have.
 fn frame<R: Read + Seek>(reader: &mut R, range: &Range<usize>) -> Result<Vec<u8>, Failure> {
-    let limit = Limits::new().metadata_bytes();
-    if range.len() > limit {
-        let text = format!(
-            "metadata of {} bytes where {limit} is the limit",
-            range.len()
-        );
-        return Err(fault("MetadataLimit", range.start as u64, text));
+    let (limit, actual) = (Limits::new().metadata_bytes(), range.len());
+    if actual > limit {
+        let kind = DecodeErrorKind::MetadataLimit { limit, actual };
+        return Err(malformed(&kind, range.start, kind.to_string()));
     }
     let mut bytes = Vec::new();
     reader
@@ -94,6 +100,10 @@ fn frame<R: Read + Seek>(reader: &mut R, range: &Range<usize>) -> Result<Vec<u8>
         .read_to_end(&mut bytes)
         .map_err(reading)?;
     Ok(bytes)
+}
+
+fn malformed(kind: &impl fmt::Debug, offset: usize, text: String) -> Failure {
+    Failure::Malformed(Fault::new(kind, offset, text))
 }
 
 /// Frame 0 of the message, which a reader with the default limits takes.
@@ -166,7 +176,7 @@ fn header(lengths: &[usize]) -> Result<(Vec<u8>, Vec<usize>), Failure> {
     header.extend(frames.to_le_bytes());
     header.extend((total as u64).to_le_bytes());
     let mut starts = Vec::with_capacity(lengths.len());
-    let mut end = HEADER_LEN + lengths.len() * tensorwire::bundle::ENTRY_LEN;
+    let mut end = HEADER_LEN + lengths.len() * ENTRY_LEN;
     for &length in lengths {
         let start = end.next_multiple_of(ALIGNMENT);
         header.extend((start as u64).to_le_bytes());

@@ -22,19 +22,17 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use tensorwire::bundle::MAGIC;
-
 use crate::args::{ConvertArguments, Format};
 use crate::exit::{Done, Failure};
-use crate::frames::Loaded;
-use crate::output::{Output, note};
+use crate::frames::{Loaded, is_bundle};
+use crate::output::note;
 use crate::{safe_text, signal, table};
 use content::Place;
 use progress::Progress;
 use source::{Bytes, Sink, Source, Stop};
 use target::Target;
 
-pub(crate) fn run(arguments: &ConvertArguments, _: &mut Output) -> Result<Done, Failure> {
+pub(crate) fn run(arguments: &ConvertArguments) -> Result<Done, Failure> {
     let (input, output) = (&arguments.input, &arguments.output);
     let to = arguments.to.or_else(|| by_name(output));
     let to = to.ok_or_else(|| {
@@ -48,38 +46,44 @@ pub(crate) fn run(arguments: &ConvertArguments, _: &mut Output) -> Result<Done, 
             ".npy holds one array and no name, and is only read; write .npz instead".to_owned(),
         ));
     }
-    let reading = |error| Failure::file("read", input, &error);
-    // Before it is opened: opening a pipe waits for whoever writes to it.
-    let kind = fs::metadata(input).map_err(reading)?.file_type();
-    if !kind.is_file() && !kind.is_dir() {
-        return Err(Failure::Could(format!(
-            "{} is a pipe or a device, and convert goes to and fro in what it reads; save it as a file first",
-            input.display()
-        )));
-    }
-    let mut file = File::open(input).map_err(reading)?;
-    let mut start = Vec::new();
-    let read = (&mut file).take(8).read_to_end(&mut start);
-    read.map_err(reading)?;
+    let (file, start) = open(input)?;
     let from = arguments
         .from
         .or_else(|| by_name(input))
         .or_else(|| by_magic(&start));
     let from = from.ok_or_else(|| unknown(input, "; say what it is with --from"))?;
     signal::watch()?;
-    match convert(file, from, &name_of(input), output, to) {
+    let done = convert(file, from, &name_of(input), output, to);
+    let output = safe_text::path(output);
+    match done {
         Ok(text) => {
-            let output = safe_text::line(&output.display().to_string());
             note(&format!("wrote {text} to {output}"));
             Ok(Done::Whole)
         }
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Interrupted) => {
-            let output = safe_text::line(&output.display().to_string());
             note(&format!("interrupted: {output} is as it was"));
             Ok(Done::Interrupted)
         }
     }
+}
+
+/// Opens a file that can be read to and fro, and reads its first bytes.
+fn open(path: &Path) -> Result<(File, Vec<u8>), Failure> {
+    let reading = |error| Failure::file("read", path, &error);
+    // Before it is opened: opening a pipe waits for whoever writes to it.
+    let kind = fs::metadata(path).map_err(reading)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(Failure::Could(format!(
+            "{} is a pipe or a device, and convert goes to and fro in what it reads; save it as a file first",
+            path.display()
+        )));
+    }
+    let mut file = File::open(path).map_err(reading)?;
+    let mut start = Vec::new();
+    let read = (&mut file).take(8).read_to_end(&mut start);
+    read.map_err(reading)?;
+    Ok((file, start))
 }
 
 /// Writes the file, and says what is in it.
@@ -102,10 +106,9 @@ fn convert(
         return Err(Stop::Interrupted);
     }
     target.finish()?;
-    let count = content.tensors.len();
-    let plural = if count == 1 { "" } else { "s" };
+    let count = table::count(content.tensors.len() as u64, "tensor");
     let size = table::bytes(usize::try_from(size).unwrap_or(usize::MAX));
-    Ok(format!("{count} tensor{plural}, {size}"))
+    Ok(format!("{count}, {size}"))
 }
 
 /// The message that the tensors of a file make, for `send`: `bytes` are the file.
@@ -177,7 +180,7 @@ fn by_name(path: &Path) -> Option<Format> {
 
 /// What the first bytes of a file say it is; those of .safetensors say nothing.
 fn by_magic(bytes: &[u8]) -> Option<Format> {
-    if bytes.starts_with(&MAGIC) {
+    if is_bundle(bytes) {
         Some(Format::Bundle)
     } else if bytes.starts_with(npy::MAGIC) {
         Some(Format::Npy)

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use tensorwire::json::{Object, Value};
+use tensorwire::json::Value;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -17,6 +17,7 @@ use super::npy::{self, Elements};
 use super::source::{Bytes, Sink, Stop};
 use super::target::Target;
 use crate::exit::Failure;
+use crate::json;
 
 /// The array with the scalars: a JSON object.
 const SCALARS: &str = "tensorwire.scalar_fields";
@@ -60,40 +61,14 @@ pub(super) fn read<R: Read + Seek>(reader: R) -> Result<(Content, ZipArchive<R>)
         let mut member = archive.by_index(index).map_err(failure)?;
         let total = member.size();
         let name = member.name().map_err(failure)?.into_owned();
-        let Some(name) = name.strip_suffix(SUFFIX) else {
-            return Err(Failure::Could(format!(
-                "member {} is no array, as its name does not end in {SUFFIX}; leave it out",
-                shown(&name)
-            )));
-        };
-        if name.contains('\0') {
-            // numpy would read the name as it is up to there.
-            let text = format!("npz: the name of array {} holds a NUL", shown(name));
-            return Err(fault("InvalidName", 0, text));
-        }
-        if !matches!(
-            member.compression(),
-            CompressionMethod::Stored | CompressionMethod::Deflated
-        ) {
-            return Err(Failure::Could(format!(
-                "array {} is compressed by {}, which is not read; in Python: numpy.savez_compressed",
-                shown(name),
-                member.compression()
-            )));
-        }
+        let name = array_name(&name, member.compression())?;
         let header = npy::read(&mut member, &format!("array {}", shown(name)))?;
-        if name == SCALARS || name == LISTS {
-            let text = text(&mut member, &header, name)?;
-            let place = if name == SCALARS {
-                &mut scalars
-            } else {
-                &mut lists
-            };
-            *place = Some(text);
-            continue;
-        }
         let skip = header.length;
-        tensors.push(header.tensor(name, total, Place::Member { index, skip })?);
+        match name {
+            LISTS => lists = Some(text(&mut member, &header, name)?),
+            SCALARS => scalars = Some(text(&mut member, &header, name)?),
+            _ => tensors.push(header.tensor(name, total, Place::Member { index, skip })?),
+        }
     }
     let lists = lists.as_deref().map(names).transpose()?.unwrap_or_default();
     unflatten(&mut tensors, &lists)?;
@@ -103,6 +78,31 @@ pub(super) fn read<R: Read + Seek>(reader: R) -> Result<(Content, ZipArchive<R>)
         .and_then(|value| value.as_object().ok());
     let scalars = scalars.ok_or_else(|| bad_text(SCALARS))?;
     Ok((Content::new(tensors, scalars), archive))
+}
+
+/// What the array in a member of this name is called, if it is one that is read.
+fn array_name(member: &str, compression: CompressionMethod) -> Result<&str, Failure> {
+    let Some(name) = member.strip_suffix(SUFFIX) else {
+        return Err(Failure::Could(format!(
+            "member {} is no array, as its name does not end in {SUFFIX}; leave it out",
+            shown(member)
+        )));
+    };
+    if name.contains('\0') {
+        // numpy would read the name as it is up to there.
+        let text = format!("npz: the name of array {} holds a NUL", shown(name));
+        return Err(fault("InvalidName", 0, text));
+    }
+    if !matches!(
+        compression,
+        CompressionMethod::Stored | CompressionMethod::Deflated
+    ) {
+        return Err(Failure::Could(format!(
+            "array {} is compressed by {compression}, which is not read; in Python: numpy.savez_compressed",
+            shown(name)
+        )));
+    }
+    Ok(name)
 }
 
 /// The text of a member that holds one.
@@ -164,11 +164,11 @@ pub(super) fn write<R: Read + Seek>(
     };
     let scalars = content.scalars();
     if !scalars.is_empty() {
-        archive.put_text(SCALARS, scalars)?;
+        archive.put_text(SCALARS, scalars.as_value().raw())?;
     }
     if !lists.is_empty() {
-        let text = serde_json::Value::from_iter(lists).to_string();
-        archive.put_text_of(LISTS, &text)?;
+        let lists: Vec<_> = lists.iter().map(|name| json::string(name)).collect();
+        archive.put_text(LISTS, &format!("[{}]", lists.join(",")))?;
     }
     for ((tensor, name), header) in content.tensors.iter().zip(&names).zip(headers) {
         archive.start(name, header.len() as u64 + tensor.byte_len() as u64)?;
@@ -215,11 +215,7 @@ impl Archive<'_> {
         started.map_err(|error| writing(&self.path, error).into())
     }
 
-    fn put_text(&mut self, name: &str, object: Object<'_>) -> Result<(), Stop> {
-        self.put_text_of(name, object.as_value().raw())
-    }
-
-    fn put_text_of(&mut self, name: &str, text: &str) -> Result<(), Stop> {
+    fn put_text(&mut self, name: &str, text: &str) -> Result<(), Stop> {
         let header = npy::header(&format!("|S{}", text.len()), &[]);
         self.start(name, header.len() as u64 + text.len() as u64)?;
         self.put(&header)?;
@@ -248,20 +244,5 @@ pub(super) fn failure(error: ZipError) -> Failure {
             "npz: the archive is encrypted, which is not read; decrypt it first".to_owned(),
         ),
         error => fault("Archive", 0, format!("npz: {error}")),
-    }
-}
-
-/// What is wrong with the bytes of a tensor.
-pub(super) fn in_member(tensor: &Tensor, error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::InvalidData
-        | io::ErrorKind::InvalidInput
-        | io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::Other => fault(
-            "Bytes",
-            0,
-            format!("{tensor}: its bytes are damaged: {error}"),
-        ),
-        _ => Failure::Could(format!("cannot read {tensor}: {error}")),
     }
 }

@@ -6,16 +6,15 @@ use tensorwire::interop::safetensors::{Entry, Error, Index, PREFIX_LEN, Plan, Wr
 
 use super::content::{Content, Place, Tensor};
 use super::source::{Bytes, Sink, Stop, head};
-use crate::exit::{Failure, Fault, variant};
+use crate::exit::{Failure, Fault};
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self {
-            kind: variant(&error.kind()),
-            offset: error.offset(),
-            text: format!("safetensors: {error}"),
-            hint: None,
-        }
+        Self::new(
+            &error.kind(),
+            error.offset(),
+            format!("safetensors: {error}"),
+        )
     }
 }
 

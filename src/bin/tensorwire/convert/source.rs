@@ -78,7 +78,7 @@ impl<R: Read + Seek> Bytes<R> {
             (Self::Archive(archive), Place::Member { index, skip }) => {
                 let mut member = archive.by_index(index).map_err(npz::failure)?;
                 let skipped = io::copy(&mut (&mut member).take(skip), &mut io::sink());
-                skipped.map_err(|error| npz::in_member(tensor, &error))?;
+                skipped.map_err(|error| in_tensor(tensor, &error))?;
                 pass(&mut member, tensor, sink)?;
                 // The checksum is looked at when the end is.
                 let mut rest = [0];
@@ -90,7 +90,7 @@ impl<R: Read + Seek> Bytes<R> {
                         format!("{tensor}: bytes follow its array"),
                     )
                     .into()),
-                    Err(error) => Err(npz::in_member(tensor, &error).into()),
+                    Err(error) => Err(in_tensor(tensor, &error).into()),
                 }
             }
             (Self::File(file), Place::At(start)) => {
@@ -113,7 +113,7 @@ fn pass(reader: &mut dyn Read, tensor: &Tensor, sink: &mut dyn Sink) -> Result<(
         let length = left.min(PIECE);
         let piece = piece.get_mut(..length).unwrap_or_default();
         let read = reader.read_exact(piece);
-        read.map_err(|error| npz::in_member(tensor, &error))?;
+        read.map_err(|error| in_tensor(tensor, &error))?;
         sink.put(piece)?;
         left -= length;
     }
@@ -141,4 +141,19 @@ pub(super) fn head<R: Read + Seek>(
 
 pub(super) fn reading(error: io::Error) -> Failure {
     Failure::Could(format!("cannot read: {error}"))
+}
+
+/// What is wrong with the bytes of a tensor.
+fn in_tensor(tensor: &Tensor, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::InvalidData
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::Other => fault(
+            "Bytes",
+            0,
+            format!("{tensor}: its bytes are damaged: {error}"),
+        ),
+        _ => Failure::Could(format!("cannot read {tensor}: {error}")),
+    }
 }
