@@ -6,12 +6,13 @@ use std::ops::Range;
 use tensorwire::bundle::{
     ALIGNMENT, Error, ErrorKind, HEADER_LEN, Index, MAGIC, VERSION, encoded_len,
 };
-use tensorwire::message::{CONTROL_MARKER, encode_to_vec};
+use tensorwire::message::{CONTROL_MARKER, MessageKind, classify, encode_to_vec};
 use tensorwire::{Decoder, Limits};
 
 use super::content::{Content, Place, Tensor, fault};
 use super::source::{Bytes, Sink, Stop, head, reading};
 use crate::exit::{Failure, Fault};
+use crate::message::NEITHER;
 
 /// The tensors and scalars of a file of `total` bytes.
 pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content, Failure> {
@@ -32,24 +33,32 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
         ));
     }
     let mut decoder = Decoder::new();
-    let message = decoder
-        .decode_metadata(&metadata)
-        .map_err(|error| Failure::Malformed(error.into()))?;
+    let message = decoder.decode_metadata(&metadata).map_err(|error| {
+        let fault = Fault::from(error);
+        Failure::Malformed(match classify(&[&metadata]) {
+            MessageKind::Other => fault.with_hint(NEITHER),
+            _ => fault,
+        })
+    })?;
     if message.len() != ranges.len() {
-        let text = format!(
-            "{} payload frames for {} descriptors",
-            ranges.len(),
-            message.len()
-        );
-        return Err(fault("FrameCount", 0, text));
+        // The library says it; what is in the frames does not come to it.
+        let payloads = vec![&b""[..]; ranges.len()];
+        let attached = message.attach(&payloads).map(drop);
+        return Err(attached.map_or_else(
+            |error| Failure::Malformed(error.into()),
+            |()| fault("FrameCount", 0, "another number of frames".to_owned()),
+        ));
     }
     let mut tensors = Vec::with_capacity(message.len());
     for (descriptor, range) in message.descriptors().zip(ranges) {
         let tensor = Tensor::of(&descriptor, Place::At(range.start as u64));
         let (expected, actual) = (tensor.byte_len(), range.len());
         if actual != expected {
-            let text = format!("{tensor}: frame of {actual} bytes where the shape says {expected}");
-            return Err(fault("FrameLength", range.start as u64, text));
+            let start = range.start;
+            let text = format!(
+                "{tensor}: frame of {actual} bytes where the shape says {expected} at byte {start} of the bundle"
+            );
+            return Err(fault("FrameLength", start as u64, text));
         }
         tensors.push(tensor);
     }
@@ -79,11 +88,10 @@ fn check_padding<R: Read + Seek>(
 fn frame<R: Read + Seek>(reader: &mut R, range: &Range<usize>) -> Result<Vec<u8>, Failure> {
     let limit = Limits::new().metadata_bytes();
     if range.len() > limit {
-        let text = format!(
-            "metadata of {} bytes where {limit} is the limit",
-            range.len()
-        );
-        return Err(fault("MetadataLimit", range.start as u64, text));
+        // As the library says it of metadata in memory.
+        let length = range.len();
+        let text = format!("metadata of {length} bytes where {limit} are allowed at byte 0");
+        return Err(fault("MetadataLimit", 0, text));
     }
     let mut bytes = Vec::new();
     reader
