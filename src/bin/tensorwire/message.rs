@@ -53,7 +53,8 @@ impl<'frame> Seen<'frame> {
 }
 
 /// What is said of frames that may well be meant for somebody else, as work for an encoder is.
-const NEITHER: &str = "frame 0 starts no JSON object: neither a tensor nor a control message";
+pub(crate) const NEITHER: &str =
+    "frame 0 starts no JSON object: neither a tensor nor a control message";
 
 /// Prints a message, for people or as one JSON object.
 pub(crate) fn show(seen: &Seen<'_>, show: Show, output: &mut Output) -> Result<(), Failure> {

@@ -288,6 +288,11 @@ mod tests {
             r#"{"min":null,"max":null,"mean":[1.0,-1.0],"nan":0,"first":[[1.0,-1.0]]}"#,
         ),
         (
+            DType::Complex64,
+            &[0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xbf],
+            r#"{"min":null,"max":null,"mean":null,"nan":1,"first":[["NaN",-1.0]]}"#,
+        ),
+        (
             DType::Float8E4M3Fn,
             &[0x38, 0x7f],
             r#"{"min":1.0,"max":1.0,"mean":1.0,"nan":1,"first":[1.0,"NaN"]}"#,

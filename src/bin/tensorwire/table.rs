@@ -289,6 +289,7 @@ fn fit(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tensorwire::DType;
 
     fn plain(styled: &str) -> String {
         anstream::adapter::strip_str(styled).to_string()
@@ -313,6 +314,19 @@ mod tests {
             }
             let table = plain(&tensors(&views, with_stats, None));
             assert!(table.contains(&name));
+        }
+    }
+
+    #[test]
+    fn elements_that_cannot_be_seen_in_place_are_marked() {
+        let elements = [0_u32; 4];
+        let bytes = bytemuck::cast_slice(&elements);
+        for (at, shown) in [(0, None), (1, Some("1!")), (2, Some("2!"))] {
+            let bytes = &bytes[at..at + 4];
+            let view = TensorView::from_bytes("x", DType::Int32, &[1], bytes).unwrap();
+            let table = plain(&tensors(&[view], false, None));
+            let marked = table.split_whitespace().find(|word| word.ends_with('!'));
+            assert_eq!(marked, shown, "{table}");
         }
     }
 

@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::{convert, converted, others, refused, well_made};
-use crate::support::{folder, text};
+use crate::common::{hostile, lines};
+use crate::processes::Folder;
+use crate::support::{folder, run, text};
 
 #[test]
 fn a_damaged_file_is_refused_and_leaves_nothing_behind() {
@@ -107,12 +109,26 @@ fn a_hostile_file_gets_its_exit_code_and_one_line() {
     let size = member.len() as u32;
     let huge = array("<f8", "(1152921504606846975,)", &[1, 2]);
     let lists = array("|S8", "()", br#"["a"]   "#);
+    let longer = [&member[..], b"more"].concat();
+    let fortran = |shape: &str| {
+        let bytes = array("|u1", shape, &[]);
+        let at = bytes.windows(5).position(|five| five == b"False").unwrap();
+        [&bytes[..at], b"True ", &bytes[at + 5..]].concat()
+    };
     let zip = |members: &[(&str, &[u8])]| {
         let members: Vec<_> = members
             .iter()
             .map(|(name, data)| (*name, *data, data.len() as u32))
             .collect();
         archive(&members)
+    };
+    // Well made, but for the checksum.
+    let other_scalars = {
+        let scalars = array("|S10", "()", br#"{"seed":1}"#);
+        let mut bytes = zip(&[("tensorwire.scalar_fields.npy", &scalars)]);
+        let at = bytes.windows(4).position(|four| four == b"\":1}").unwrap();
+        bytes[at + 2] = b'2';
+        bytes
     };
     let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
     let control = [
@@ -179,6 +195,13 @@ fn a_hostile_file_gets_its_exit_code_and_one_line() {
             "share bytes",
         ),
         ("x.npz", archive(&[("a.npy", &member, u32::MAX - 1)]), 2, ""),
+        (
+            "x.npz",
+            with_field(&zip(&[("a.npy", &longer)]), 22, member.len() as u16),
+            2,
+            "larger than its declared uncompressed size",
+        ),
+        ("x.npz", other_scalars, 2, "BadEntry"),
         // The end of an archive is all of one without members, whatever its name.
         ("x.zip", archive(&[]), 0, ""),
         (
@@ -203,6 +226,8 @@ fn a_hostile_file_gets_its_exit_code_and_one_line() {
         ("x.npz", Vec::new(), 2, "npz"),
         ("x.npy", member.clone(), 0, ""),
         ("x.npy", huge, 2, "and there are"),
+        ("x.npy", fortran("(2, 0, 3)"), 0, ""),
+        ("x.npy", fortran("(2, 3)"), 1, "Fortran's order"),
         ("x.npy", [&member[..], b"more"].concat(), 2, "and there are"),
         (
             "x.npy",
@@ -257,6 +282,70 @@ fn a_hostile_file_gets_its_exit_code_and_one_line() {
         fs::remove_file(&input).unwrap();
         assert_eq!(others(&folder, &[]), [""; 0], "{said}");
     }
+}
+
+/// What `inspect` says of a bundle, `convert` says as well, which reads it piece by piece.
+fn same_verdict(folder: &Folder, bundle: &[u8], what: &str) -> i32 {
+    let (input, target) = (
+        folder.path().join("x.bundle"),
+        folder.path().join("out.npz"),
+    );
+    fs::write(&input, bundle).unwrap();
+    let inspected = run(["inspect".as_ref(), "--bundle".as_ref(), input.as_path()]);
+    let converted = convert(&input, &target);
+    let code = inspected.status.code().unwrap();
+    let said = text(&converted.stderr);
+    if code == 0 {
+        // What is well made may be no more than numpy has.
+        assert!(converted.status.code() < Some(2), "{what}: {said}");
+    } else {
+        assert_eq!(converted.status.code(), Some(code), "{what}: {said}");
+        // Of the length of a frame it says the place in the file.
+        let same = |text: &str| match text.split_once(": frame of ") {
+            Some((_, numbers)) => numbers.split(" at byte ").next().map(str::to_owned),
+            None => Some(text.to_owned()),
+        };
+        assert_eq!(same(said), same(text(&inspected.stderr)), "{what}");
+    }
+    code
+}
+
+#[test]
+fn every_hostile_message_has_the_same_verdict_as_for_inspect() {
+    let folder = folder();
+    let mut codes = [0; 3];
+    for case in lines("hostile.jsonl") {
+        let frames = hostile::message(&case);
+        // A control message, which convert does not look into.
+        if case["id"] == "E49" {
+            continue;
+        }
+        // A bundle has a frame.
+        let Ok(bundle) = tensorwire::bundle::encode_to_vec(&frames) else {
+            continue;
+        };
+        let code = same_verdict(&folder, &bundle, case["id"].as_str().unwrap());
+        codes[usize::try_from(code).unwrap()] += 1;
+    }
+    assert!(codes[0] > 20 && codes[1] == 0 && codes[2] > 60, "{codes:?}");
+}
+
+#[test]
+fn every_byte_of_a_bundle_counts_as_for_inspect() {
+    let folder = folder();
+    let metadata = br#"{"tensor_descriptors":[{"field_name":"x","shape":[2],"dtype":"int8"}]}"#;
+    let frames: [&[u8]; 2] = [metadata, &[1, 2]];
+    let whole = tensorwire::bundle::encode_to_vec(&frames).unwrap();
+    let mut codes = [0; 3];
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x55;
+        for bundle in [&whole[..at], &changed] {
+            let code = same_verdict(&folder, bundle, &format!("byte {at}"));
+            codes[usize::try_from(code).unwrap()] += 1;
+        }
+    }
+    assert!(codes[0] > 0 && codes[1] == 0 && codes[2] > 300, "{codes:?}");
 }
 
 #[test]

@@ -167,6 +167,21 @@ fn a_name_of_any_length_is_kept_or_refused() {
     converted(&path("in.safetensors"), &path("again.safetensors"));
     let same = |a, b| fs::read(path(a)).unwrap() == fs::read(path(b)).unwrap();
     assert!(same("in.safetensors", "again.safetensors"));
+    // With `.npy`, and what else an archive says of it, it is to fit into 65535 bytes.
+    for (length, fits) in [(65_396, true), (65_397, false), (65_535, false)] {
+        let name = "n".repeat(length);
+        let tensors = [TensorView::from_slice(name.as_str(), &[1], &[1_u8]).unwrap()];
+        let file = safetensors::encode_to_vec(&tensors, &NO_SCALARS).unwrap();
+        fs::write(path("long.safetensors"), file).unwrap();
+        if fits {
+            converted(&path("long.safetensors"), &path("out.npz"));
+            converted(&path("out.npz"), &path("again.safetensors"));
+            assert!(same("long.safetensors", "again.safetensors"));
+        } else {
+            let said = refused(&path("long.safetensors"), &path("out.npz"), 1);
+            assert!(said.contains("too long for an archive"), "{said}");
+        }
+    }
     for (target, why) in [
         ("out.npz", "too long for an archive"),
         (

@@ -8,12 +8,13 @@ use tensorwire::bundle::{
     ALIGNMENT, ENTRY_LEN, Error, ErrorKind, HEADER_LEN, Index, MAGIC, VERSION, encoded_len,
 };
 use tensorwire::error::DecodeErrorKind;
-use tensorwire::message::{CONTROL_MARKER, encode_to_vec};
+use tensorwire::message::{CONTROL_MARKER, MessageKind, classify, encode_to_vec};
 use tensorwire::{Decoder, Limits};
 
 use super::content::{Content, Place, Tensor};
 use super::source::{Bytes, Sink, Stop, head, reading};
 use crate::exit::{Failure, Fault};
+use crate::message::NEITHER;
 
 /// The tensors and scalars of a file of `total` bytes.
 pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content, Failure> {
@@ -42,13 +43,23 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
         ));
     }
     let mut decoder = Decoder::new();
-    let message = decoder
-        .decode_metadata(&metadata)
-        .map_err(|error| Failure::Malformed(error.into()))?;
+    let message = decoder.decode_metadata(&metadata).map_err(|error| {
+        let fault = Fault::from(error);
+        Failure::Malformed(match classify(&[&metadata]) {
+            MessageKind::Other => fault.with_hint(NEITHER),
+            _ => fault,
+        })
+    })?;
     let (expected, actual) = (message.len(), ranges.len());
     if actual != expected {
+        // The library says it, and where; what is in the frames does not come to it.
+        let payloads = vec![&b""[..]; actual];
         let kind = DecodeErrorKind::FrameCount { expected, actual };
-        return Err(malformed(&kind, 0, kind.to_string()));
+        let attached = message.attach(&payloads).map(drop);
+        return Err(attached.map_or_else(
+            |error| Failure::Malformed(error.into()),
+            |()| malformed(&kind, 0, kind.to_string()),
+        ));
     }
     let mut tensors = Vec::with_capacity(message.len());
     for (descriptor, range) in message.descriptors().zip(ranges) {
@@ -56,7 +67,9 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
         let (expected, actual) = (tensor.byte_len(), range.len());
         if actual != expected {
             let kind = DecodeErrorKind::FrameLength { expected, actual };
-            return Err(malformed(&kind, range.start, format!("{tensor}: {kind}")));
+            let start = range.start;
+            let text = format!("{tensor}: {kind} at byte {start} of the bundle");
+            return Err(malformed(&kind, start, text));
         }
         tensors.push(tensor);
     }
@@ -88,8 +101,9 @@ fn check_padding<R: Read + Seek>(
 fn frame<R: Read + Seek>(reader: &mut R, range: &Range<usize>) -> Result<Vec<u8>, Failure> {
     let (limit, actual) = (Limits::new().metadata_bytes(), range.len());
     if actual > limit {
+        // At byte 0 of it, as of metadata in memory.
         let kind = DecodeErrorKind::MetadataLimit { limit, actual };
-        return Err(malformed(&kind, range.start, kind.to_string()));
+        return Err(malformed(&kind, 0, format!("{kind} at byte 0")));
     }
     let mut bytes = Vec::new();
     reader

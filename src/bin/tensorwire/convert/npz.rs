@@ -28,8 +28,9 @@ const LISTS: &str = "tensorwire.lists";
 /// What makes a member an array.
 const SUFFIX: &str = ".npy";
 
-/// The longest name that a member can have.
-const NAME_LIMIT: usize = 65_535;
+/// The longest name that a member can have: it is to fit into 65535 bytes with all that an archive
+/// says of the member besides, which is less than a hundred.
+const NAME_LIMIT: usize = 65_400;
 
 /// The longest JSON text that is read.
 const TEXT_LIMIT: usize = 64 << 20;
