@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::{converted, others, rich};
-use crate::limited::{FULL_DISK, limited};
+use crate::limited::{FULL_DISK, limited, limited_command};
 use crate::processes::{signal, within};
 use crate::support::{PATIENCE, Process, command, folder, text, write_bundle};
 use crate::terminal::Terminal;
@@ -33,13 +33,9 @@ fn ctrl_c_leaves_what_was_there() {
     fs::write(&target, "before").unwrap();
     let known = ["in.safetensors", "out.npz"];
     // Who went on would come to a file that is too large, which is another end.
-    let tool = env!("CARGO_BIN_EXE_tensorwire");
-    let script = format!(
-        "trap '' XFSZ && ulimit -f {} && exec '{tool}' convert \"$@\"",
-        4 << 20
-    );
-    let mut command = Command::new("sh");
-    command.args(["-c", &script, "sh"]).args([&input, &target]);
+    let limit = format!("trap '' XFSZ && ulimit -f {}", 4 << 20);
+    let arguments = ["convert".as_ref(), input.as_path(), target.as_path()];
+    let command = limited_command(&limit, &arguments);
     let process = Process::spawn(command);
     let draft = || (!others(&folder, &known).is_empty()).then_some(());
     within(PATIENCE, "the draft", draft);
