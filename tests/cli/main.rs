@@ -4,9 +4,13 @@ mod bench;
 #[path = "../common/mod.rs"]
 mod common;
 mod convert;
+#[cfg(unix)]
+mod endpoints;
 mod golden;
 mod hostile;
 mod live;
+#[cfg(unix)]
+mod losses;
 mod patterns;
 #[path = "../common/processes.rs"]
 mod processes;
