@@ -4,11 +4,15 @@ mod bench;
 #[path = "../common/mod.rs"]
 mod common;
 mod convert;
+#[cfg(unix)]
+mod endpoints;
 mod golden;
 mod hostile;
 #[cfg(unix)]
 mod limited;
 mod live;
+#[cfg(unix)]
+mod losses;
 mod patterns;
 #[path = "../common/processes.rs"]
 mod processes;

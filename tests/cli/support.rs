@@ -59,6 +59,33 @@ pub(crate) fn folder() -> Folder {
     Folder::new(&std::env::temp_dir())
 }
 
+/// The transports of this build.
+pub(crate) const TRANSPORTS: &[&str] = &[
+    "zmq",
+    #[cfg(feature = "nng")]
+    "nng",
+];
+
+/// A message without tensors in a file.
+pub(crate) fn write_small(folder: &Path) -> String {
+    let metadata = b"{\"tensor_descriptors\":[],\"scalar_fields\":{}}".to_vec();
+    let path = write_bundle(folder, "small.bundle", &[metadata]);
+    path.to_str().unwrap().to_owned()
+}
+
+/// A message of this many bytes, and its metadata, in a file.
+pub(crate) fn write_large(folder: &Path, bytes: usize) -> String {
+    let metadata = format!(
+        r#"{{"tensor_descriptors":[{{"field_name":"a","shape":[{bytes}],"dtype":"uint8","list_index":-1}}],"scalar_fields":{{}}}}"#
+    );
+    let path = write_bundle(
+        folder,
+        "large.bundle",
+        &[metadata.into_bytes(), vec![7; bytes]],
+    );
+    path.to_str().unwrap().to_owned()
+}
+
 /// Writes the frames of a message to files, and gives their paths in order.
 pub(crate) fn write_frames(folder: &Path, frames: &[Vec<u8>]) -> Vec<PathBuf> {
     let write = |(index, frame): (usize, &Vec<u8>)| {
@@ -117,6 +144,19 @@ impl Process {
         line.strip_prefix("bound to ")
             .unwrap_or_else(|| panic!("{line}"))
             .to_owned()
+    }
+
+    /// The next line of its stderr that holds this; those before it are passed over.
+    pub(crate) fn said(&self, part: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.stderr.recv_timeout(left);
+            let line = line.unwrap_or_else(|error| panic!("{part} is not said: {error}"));
+            if line.contains(part) {
+                return line;
+            }
+        }
     }
 
     /// The next line of its stdout.

@@ -34,17 +34,17 @@ const MISTAKES: &[(&[&str], i32, &str)] = &[
     (
         &["recv", "--bind", "tcp://127.0.0.1:*", "--count", "0"],
         2,
-        "0 is not in 1..",
+        "a count is a whole number above zero",
     ),
     (
         &["recv", "--bind", "tcp://127.0.0.1:*", "--timeout", "-1"],
         2,
-        "unexpected argument",
+        "seconds are a number of at least zero",
     ),
     (
         &["recv", "--bind", "tcp://127.0.0.1:*", "--timeout", "0.05"],
         1,
-        "timed out: no message came for 50ms",
+        "timed out: no message came for 0.05 s",
     ),
     (
         &["recv", "--bind", "tcp://127.0.0.1:*", "--pattern", "fax"],
@@ -68,7 +68,58 @@ const MISTAKES: &[(&[&str], i32, &str)] = &[
         2,
         "a rate is a number above zero",
     ),
+    (
+        &["recv", "--bind", "inproc://x"],
+        2,
+        "inproc://x stays within one process",
+    ),
+    (
+        &["send", "--connect", "inproc://x", "Cargo.toml"],
+        2,
+        "neither a bundle nor",
+    ),
+    (
+        &["relay", "--from", "tcp://127.0.0.1:*", "--to", "inproc://x"],
+        2,
+        "endpoints look like tcp://127.0.0.1:5555",
+    ),
+    (
+        &["recv", "--bind", "ipc:///nonexistent/folder/x"],
+        1,
+        "its folder is not there: make that first",
+    ),
+    (
+        &["recv", "--bind", "tcp://192.0.2.1:5555"],
+        1,
+        "cannot bind tcp://192.0.2.1:5555: ",
+    ),
+    (
+        &["recv", "--bind", "tcp://127.0.0.1:*", "--timeout", "nan"],
+        2,
+        "seconds are a number of at least zero",
+    ),
+    (
+        &["recv", "--bind", "tcp://127.0.0.1:*", "--count", "-1"],
+        2,
+        "a count is a whole number above zero",
+    ),
+    (
+        &["bench", "--duration", "-1"],
+        2,
+        "seconds are a number of at least zero",
+    ),
+    (&["bench", "--size", "-1"], 2, "not a number of bytes"),
     (&["bench", "--size", "1XB"], 2, "units are B, kB, KiB"),
+    (
+        &["bench", "--size", "100GiB"],
+        2,
+        "takes 1073741824 at most",
+    ),
+    (
+        &["man", "nothing"],
+        2,
+        "no command nothing: see tensorwire help",
+    ),
     (
         &["convert", "--from", "bundle", "/dev/zero", "x.npz"],
         1,

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::{self, ExitCode};
+use std::time::Duration;
 
 use tensorwire::bundle;
 use tensorwire::error::DecodeError;
@@ -109,6 +110,11 @@ impl fmt::Display for Fault {
             None => Ok(()),
         }
     }
+}
+
+/// A time that was given in seconds, said in seconds.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// The name of an enum's variant, without its fields.

@@ -63,6 +63,11 @@ impl Loaded {
         })
     }
 
+    /// How many bytes the frames have in all.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.places.iter().map(|(_, range)| range.len()).sum()
+    }
+
     /// The frames, in order.
     pub(crate) fn frames(&self) -> Vec<&[u8]> {
         let frame = |(index, range): &(usize, Range<usize>)| {

@@ -12,6 +12,7 @@ pub(crate) struct Rate {
     bar: ProgressBar,
     verb: &'static str,
     started: Option<Instant>,
+    last: Option<Instant>,
     drawn: Option<Instant>,
     messages: u64,
     bytes: usize,
@@ -28,6 +29,7 @@ impl Rate {
             bar,
             verb,
             started: None,
+            last: None,
             drawn: None,
             messages: 0,
             bytes: 0,
@@ -36,7 +38,9 @@ impl Rate {
 
     /// Counts a message.
     pub(crate) fn count(&mut self, frames: &[&[u8]]) {
-        self.started.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        self.started.get_or_insert(now);
+        self.last = Some(now);
         self.messages += 1;
         let bytes: usize = frames.iter().map(|frame| frame.len()).sum();
         self.bytes = self.bytes.saturating_add(bytes);
@@ -75,9 +79,11 @@ impl Rate {
     }
 
     fn text(&self) -> String {
-        let elapsed = self
-            .started
-            .map_or(Duration::ZERO, |started| started.elapsed());
+        // Not until now: waiting for more that does not come is no part of it.
+        let elapsed = match (self.started, self.last) {
+            (Some(started), Some(last)) => last.duration_since(started),
+            _ => Duration::ZERO,
+        };
         let messages = table::count(self.messages, "message");
         let text = format!("{} {messages}, {}", self.verb, table::bytes(self.bytes));
         let seconds = elapsed.as_secs_f64();
@@ -86,10 +92,35 @@ impl Rate {
             return text;
         }
         let rate = self.messages as f64 / seconds;
+        let digits = if rate < 10.0 { 1 } else { 0 };
         let bandwidth = table::bytes((self.bytes as f64 / seconds) as usize);
-        format!("{text} in {seconds:.1} s: {rate:.0} messages/s, {bandwidth}/s")
+        format!("{text} in {seconds:.1} s: {rate:.digits$} messages/s, {bandwidth}/s")
     }
 }
 
 /// Often enough for people.
 const REDRAW: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spin(time: Duration) {
+        let started = Instant::now();
+        while started.elapsed() < time {}
+    }
+
+    #[test]
+    fn waiting_for_more_does_not_lower_the_rate() {
+        let mut rate = Rate::new("received");
+        assert_eq!(rate.text(), "received 0 messages, 0 B");
+        rate.count(&[b"12", b"3"]);
+        assert_eq!(rate.text(), "received 1 message, 3 B");
+        spin(Duration::from_millis(5));
+        rate.count(&[b"123"]);
+        let text = rate.text();
+        assert!(text.starts_with("received 2 messages, 6 B in "), "{text}");
+        spin(Duration::from_millis(20));
+        assert_eq!(rate.text(), text);
+    }
+}

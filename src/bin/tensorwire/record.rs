@@ -19,6 +19,10 @@ impl Recorder {
     /// Makes the folder, if it is not there; what is in it is kept.
     pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
         make_folder(folder)?;
+        // A folder that takes no files is told now, not when the first message is at stake.
+        let trial = folder.join(format!(".tensorwire-{}", std::process::id()));
+        let tried = File::create(&trial).and_then(|_| fs::remove_file(&trial));
+        tried.map_err(|error| Failure::file("write to", folder, &error))?;
         Ok(Self {
             folder: folder.to_owned(),
             next: 0,
@@ -26,7 +30,7 @@ impl Recorder {
     }
 
     /// Saves a message under the next name that is free; `what` stands in it.
-    pub(crate) fn save(&mut self, what: &str, frames: &[&[u8]]) -> Result<PathBuf, Failure> {
+    pub(crate) fn save(&mut self, what: &str, frames: &[&[u8]]) -> Result<(), Failure> {
         loop {
             let path = self.folder.join(format!("{what}{:06}.bundle", self.next));
             self.next += 1;
@@ -34,8 +38,12 @@ impl Recorder {
                 Ok(file) => {
                     let mut file = BufWriter::new(file);
                     let written = bundle::write_to(frames, &mut file).and_then(|_| file.flush());
-                    written.map_err(|error| Failure::file("write", &path, &error))?;
-                    return Ok(path);
+                    if let Err(error) = written {
+                        // A part of a message is worse than none.
+                        let _ = fs::remove_file(&path);
+                        return Err(Failure::file("write", &path, &error));
+                    }
+                    return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Failure::file("write", &path, &error)),

@@ -6,8 +6,8 @@ use tensorwire::Decoder;
 use tensorwire::message::{NO_SCALARS, NO_TENSORS, encode_to_vec};
 
 use crate::args::{Limits, RecvArguments, RecvPattern, Show};
-use crate::endpoint::{self, Received};
-use crate::exit::{Done, Failure, Fault};
+use crate::endpoint::{Received, Sent, Socket, missing};
+use crate::exit::{self, Done, Failure, Fault};
 use crate::message::{self, Seen};
 use crate::output::{Output, note};
 use crate::progress::Rate;
@@ -18,17 +18,17 @@ pub(crate) fn run(arguments: &RecvArguments, output: &mut Output) -> Result<Done
     signal::watch()?;
     let mut recorder = arguments.save.as_deref().map(Recorder::new).transpose()?;
     let place = arguments.at.place();
-    let mut link = endpoint::receiver(place, arguments.pattern)?;
+    let mut socket = Socket::receiver(place, arguments.pattern)?;
     if place.bind {
-        note(&format!("bound to {}", link.endpoint()));
+        note(&format!("bound to {}", socket.endpoint()));
     }
     let answer = encode_to_vec(NO_TENSORS, &NO_SCALARS);
     let answer = answer.map_err(|error| Failure::Could(format!("cannot encode: {error}")))?;
     let mut printer = Printer::new(arguments.show);
     let mut rate = Rate::new("received");
-    let mut watch = Watch::new(arguments.limits);
-    while watch.goes_on(rate.messages()) {
-        let received = link.receive(signal::GLANCE, &mut |frames| {
+    let mut watch = Watch::new(arguments.limits, place.bind);
+    let mut next = |watch: &mut Watch, rate: &mut Rate| {
+        let received = socket.receive(signal::GLANCE, &mut |frames| {
             rate.count(frames);
             if let Some(recorder) = &mut recorder {
                 recorder.save("message", frames)?;
@@ -38,21 +38,28 @@ pub(crate) fn run(arguments: &RecvArguments, output: &mut Output) -> Result<Done
         match received {
             Received::Message => {
                 watch.heard();
-                if arguments.pattern == RecvPattern::Rep {
-                    endpoint::send_until(&mut *link, &[&answer], None)?;
+                if arguments.pattern == RecvPattern::Rep
+                    && socket.send(&[&answer], ANSWERING)? == Sent::NoRoom
+                {
+                    rate.aside(|| note("who asked takes no answer: it is dropped"));
                 }
             }
             Received::Nothing => {}
-            Received::Refused(text) => {
+            Received::Refused(fault) => {
                 watch.heard();
-                printer.refused += 1;
-                rate.aside(|| output.error(&safe_text::line(&text)));
+                rate.aside(|| printer.refuse(&fault, output))?;
             }
         }
         rate.draw();
+        Ok(())
+    };
+    let mut received = Ok(());
+    while received.is_ok() && watch.goes_on(rate.messages()) {
+        received = next(&mut watch, &mut rate);
     }
     rate.finish();
-    link.close(CLOSING)?;
+    socket.close(CLOSING)?;
+    received?;
     match watch.end(rate.messages())? {
         Done::Whole => Ok(printer.done()),
         done => Ok(done),
@@ -61,6 +68,9 @@ pub(crate) fn run(arguments: &RecvArguments, output: &mut Output) -> Result<Done
 
 /// How long answers may still leave.
 const CLOSING: Duration = Duration::from_secs(1);
+
+/// How long who asked may take to have room for the answer, while others wait.
+const ANSWERING: Duration = Duration::from_secs(1);
 
 /// Prints message after message, malformed ones among them.
 pub(crate) struct Printer {
@@ -110,6 +120,12 @@ impl Printer {
         output.flush()
     }
 
+    /// Prints what became of a message that the transport refused.
+    fn refuse(&mut self, fault: &Fault, output: &mut Output) -> Result<(), Failure> {
+        self.fault(fault, output)?;
+        output.flush()
+    }
+
     fn fault(&mut self, fault: &Fault, output: &mut Output) -> Result<(), Failure> {
         self.refused += 1;
         output.error(&safe_text::line(&fault.to_string()));
@@ -129,13 +145,16 @@ fn one_line(text: &str) -> String {
 pub(crate) struct Watch {
     limits: Limits,
     heard: Instant,
+    /// Whether senders come here, or are gone to.
+    bound: bool,
 }
 
 impl Watch {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, bound: bool) -> Self {
         Self {
             limits,
             heard: Instant::now(),
+            bound,
         }
     }
 
@@ -158,15 +177,16 @@ impl Watch {
 
     /// What the end means, after so many messages.
     pub(crate) fn end(&self, messages: u64) -> Result<Done, Failure> {
-        let timeout = self.limits.timeout.unwrap_or_default();
+        let timeout = exit::seconds(self.limits.timeout.unwrap_or_default());
         match self.limits.count {
             Some(count) if messages >= count => Ok(Done::Whole),
             _ if signal::interrupted() => Ok(Done::Interrupted),
             Some(count) => Err(Failure::Could(format!(
-                "timed out: {messages} of {count} messages came, then none for {timeout:?}"
+                "timed out: {messages} of {count} messages came, then none for {timeout}"
             ))),
             None if messages == 0 => Err(Failure::Could(format!(
-                "timed out: no message came for {timeout:?}; is the sender running, and does it connect where this binds?"
+                "timed out: no message came for {timeout}; {}",
+                missing("sender", self.bound)
             ))),
             None => Ok(Done::Whole),
         }

@@ -1,15 +1,16 @@
 //! `relay`: messages passed on unchanged, and recorded.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use crate::args::{RecvPattern, RelayArguments};
-use crate::endpoint::{self, Link, Place, Received};
-use crate::exit::{Done, Failure};
+use crate::endpoint::{Place, Received, Socket};
+use crate::exit::{self, Done, Failure};
 use crate::output::note;
 use crate::progress::Rate;
 use crate::record::Recorder;
 use crate::recv::Watch;
-use crate::{safe_text, signal};
+use crate::{safe_text, send, signal};
 
 pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
     signal::watch()?;
@@ -25,32 +26,43 @@ pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
         bind: arguments.to_bind,
     };
     let mut relay = Relay {
-        from: endpoint::receiver(from, arguments.pattern)?,
-        to: endpoint::sender(to, arguments.pattern.onward())?,
+        from: Socket::receiver(from, arguments.pattern)?,
+        to: open(to, arguments.pattern)?,
         recorder,
         rate: Rate::new("relayed"),
         replies: 0,
+        in_hand: false,
+        patience: arguments.limits.timeout,
     };
-    for (link, place) in [(&relay.from, from), (&relay.to, to)] {
+    for (socket, place) in [(&relay.from, from), (&relay.to, to)] {
         if place.bind {
             relay
                 .rate
-                .aside(|| note(&format!("bound to {}", link.endpoint())));
+                .aside(|| note(&format!("bound to {}", socket.endpoint())));
         }
     }
-    let mut watch = Watch::new(arguments.limits);
-    let passed = relay.pass(arguments.pattern, &mut watch);
+    let mut watch = Watch::new(arguments.limits, from.bind);
+    let passed = relay.pass(arguments.pattern, to, &mut watch);
     relay.rate.finish();
+    if relay.in_hand {
+        note("one more message came, which could not be passed on");
+    }
     let linger = if signal::interrupted() {
         BRIEF
     } else {
         CLOSING
     };
     let counted = relay.counted();
+    let endpoint = relay.to.endpoint().to_owned();
     relay.from.close(linger)?;
-    relay.to.close(linger)?;
-    passed?;
-    watch.end(counted)
+    let left = relay.to.close(linger)?;
+    let done = passed.and_then(|()| watch.end(counted));
+    send::finish(done, left, linger, &endpoint)
+}
+
+/// Opens the socket that messages go by, whose sizes are not known before they come.
+fn open(to: Place<'_>, pattern: RecvPattern) -> Result<Socket, Failure> {
+    Socket::sender(to, pattern.onward(), 0)
 }
 
 /// How long what was passed on may still leave, at the end and after Ctrl-C.
@@ -58,12 +70,16 @@ const CLOSING: Duration = Duration::from_secs(10);
 const BRIEF: Duration = Duration::from_millis(200);
 
 struct Relay {
-    from: Box<dyn Link>,
-    to: Box<dyn Link>,
+    from: Socket,
+    to: Socket,
     recorder: Option<Recorder>,
     rate: Rate,
     /// Messages that are not counted: who asks for ten requests does not ask for five.
     replies: u64,
+    /// Whether a message came that nobody has taken.
+    in_hand: bool,
+    /// How long to wait for somebody to take a message, or to reply.
+    patience: Option<Duration>,
 }
 
 /// Which way a message goes.
@@ -74,21 +90,29 @@ enum Way {
 }
 
 impl Relay {
-    fn pass(&mut self, pattern: RecvPattern, watch: &mut Watch) -> Result<(), Failure> {
+    fn pass(
+        &mut self,
+        pattern: RecvPattern,
+        to: Place<'_>,
+        watch: &mut Watch,
+    ) -> Result<(), Failure> {
         while watch.goes_on(self.counted()) {
             // With pair both ends are looked at in turn, each for as long as nothing comes there.
             let wait = match pattern {
                 RecvPattern::Pair => TURN,
                 _ => signal::GLANCE,
             };
-            let mut came = self.one(Way::There, wait)?;
-            if came && pattern == RecvPattern::Rep {
-                self.reply(REPLY)?;
+            let mut received = self.one(Way::There, wait)?;
+            if matches!(received, Received::Message) && pattern == RecvPattern::Rep {
+                self.reply(to)?;
             }
             if pattern == RecvPattern::Pair && watch.goes_on(self.counted()) {
-                came |= self.one(Way::Back, TURN)?;
+                let back = self.one(Way::Back, TURN)?;
+                if matches!(received, Received::Nothing) {
+                    received = back;
+                }
             }
-            if came {
+            if !matches!(received, Received::Nothing) {
                 watch.heard();
             }
             self.rate.draw();
@@ -102,28 +126,48 @@ impl Relay {
     }
 
     /// Waits for the reply to a request, and takes it back.
-    fn reply(&mut self, timeout: Duration) -> Result<(), Failure> {
+    fn reply(&mut self, to: Place<'_>) -> Result<(), Failure> {
+        let timeout = self.patience.map_or(REPLY, |patience| patience.min(REPLY));
         let started = Instant::now();
-        while !signal::interrupted() && started.elapsed() < timeout {
-            if self.one(Way::Back, signal::GLANCE)? {
-                self.replies += 1;
-                return Ok(());
+        while !signal::interrupted() {
+            match self.one(Way::Back, signal::GLANCE)? {
+                Received::Message => {
+                    self.replies += 1;
+                    return Ok(());
+                }
+                // A reply it was, if none to take back.
+                Received::Refused(_) => return Ok(()),
+                Received::Nothing if started.elapsed() < timeout => self.rate.draw(),
+                Received::Nothing => break,
             }
         }
-        if !signal::interrupted() {
-            let text = format!("no reply from {} for {timeout:?}", self.to.endpoint());
-            self.rate.aside(|| note(&text));
+        if signal::interrupted() {
+            return Ok(());
         }
+        let (endpoint, timeout) = (self.to.endpoint(), exit::seconds(timeout));
+        let text = format!("no reply from {endpoint} for {timeout}");
+        // If it comes after all, it must not be taken for the reply to the next request.
+        if to.bind {
+            return Err(Failure::Could(format!(
+                "{text}: ended, as a late one would go to who asks next"
+            )));
+        }
+        self.rate.aside(|| note(&format!("{text}: given up")));
+        // Another socket does not get it.
+        let again = open(to, RecvPattern::Rep)?;
+        mem::replace(&mut self.to, again).close(Duration::ZERO)?;
         Ok(())
     }
 
     /// Passes one message on, if one comes within `wait`.
-    fn one(&mut self, way: Way, wait: Duration) -> Result<bool, Failure> {
+    fn one(&mut self, way: Way, wait: Duration) -> Result<Received, Failure> {
         let Self {
             from,
             to,
             recorder,
             rate,
+            in_hand,
+            patience,
             ..
         } = self;
         let (from, to, what) = match way {
@@ -131,22 +175,20 @@ impl Relay {
             Way::There => (from, to, "message"),
         };
         let received = from.receive(wait, &mut |frames| {
+            *in_hand = true;
             if let Some(recorder) = recorder {
                 recorder.save(what, frames)?;
             }
-            if endpoint::send_until(&mut **to, frames, None)? {
+            if to.send_until(frames, *patience)? {
                 rate.count(frames);
+                *in_hand = false;
             }
             Ok(())
         })?;
-        match received {
-            Received::Message => Ok(true),
-            Received::Nothing => Ok(false),
-            Received::Refused(text) => {
-                rate.aside(|| note(&format!("refused: {}", safe_text::line(&text))));
-                Ok(false)
-            }
+        if let Received::Refused(fault) = &received {
+            rate.aside(|| note(&format!("refused: {}", safe_text::line(&fault.text))));
         }
+        Ok(received)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::args::{SendArguments, SendPattern, Show};
 use crate::convert;
-use crate::endpoint::{self, Link, Received};
-use crate::exit::{Done, Failure};
+use crate::endpoint::{Received, Socket, Take};
+use crate::exit::{self, Done, Failure, Fault};
 use crate::frames::{self, Loaded};
 use crate::output::{Output, note};
 use crate::progress::Rate;
@@ -19,24 +19,49 @@ pub(crate) fn run(arguments: &SendArguments, output: &mut Output) -> Result<Done
     let messages = arguments.files.iter().map(|path| load(path));
     let messages: Vec<Loaded> = messages.collect::<Result<_, _>>()?;
     let place = arguments.at.place();
-    let mut link = endpoint::sender(place, arguments.pattern)?;
+    let largest = messages.iter().map(Loaded::byte_len).max();
+    let mut socket = Socket::sender(place, arguments.pattern, largest.unwrap_or_default())?;
     if place.bind {
-        note(&format!("bound to {}", link.endpoint()));
+        note(&format!("bound to {}", socket.endpoint()));
     }
     pause(arguments.delay.unwrap_or(match arguments.pattern {
         SendPattern::Pub => JOINING,
         _ => Duration::ZERO,
     }));
     let mut rate = Rate::new("sent");
-    let result = send_all(arguments, &messages, &mut *link, &mut rate, output);
+    let result = send_all(arguments, &messages, &mut socket, &mut rate, output);
     rate.finish();
     let linger = if signal::interrupted() {
         BRIEF
     } else {
-        arguments.timeout
+        arguments.timeout.max(BRIEF)
     };
-    link.close(linger)?;
-    result
+    let endpoint = socket.endpoint().to_owned();
+    let left = socket.close(linger)?;
+    finish(result, left, linger, &endpoint)
+}
+
+/// Says what sending came to, where what was sent has left in time or has not.
+pub(crate) fn finish(
+    result: Result<Done, Failure>,
+    left: bool,
+    linger: Duration,
+    endpoint: &str,
+) -> Result<Done, Failure> {
+    if left {
+        return result;
+    }
+    let text = format!(
+        "the last of it had not left after {}, and may be lost: does the receiver at {endpoint} still take messages?",
+        exit::seconds(linger)
+    );
+    match result {
+        Ok(Done::Whole | Done::SomeMalformed) => Err(Failure::Could(text)),
+        result => {
+            note(&text);
+            result
+        }
+    }
 }
 
 /// How long a subscriber takes to join.
@@ -48,7 +73,7 @@ const BRIEF: Duration = Duration::from_millis(200);
 fn send_all(
     arguments: &SendArguments,
     messages: &[Loaded],
-    link: &mut dyn Link,
+    socket: &mut Socket,
     rate: &mut Rate,
     output: &mut Output,
 ) -> Result<Done, Failure> {
@@ -66,14 +91,14 @@ fn send_all(
             pause(due.saturating_sub(started.elapsed()));
         }
         let frames = message.frames();
-        if !endpoint::send_until(link, &frames, Some(arguments.timeout))? {
+        if !socket.send_until(&frames, Some(arguments.timeout))? {
             return Ok(Done::Interrupted);
         }
         rate.count(&frames);
         rate.draw();
         if arguments.pattern == SendPattern::Req {
             let mut print = |frames: &[&[u8]]| rate.aside(|| printer.print(frames, output));
-            if !reply(link, arguments.timeout, &mut print)? {
+            if !reply(socket, arguments.timeout, &mut print)? {
                 return Ok(Done::Interrupted);
             }
         }
@@ -82,23 +107,20 @@ fn send_all(
 }
 
 /// Waits for the reply to what was sent; `false` after Ctrl-C.
-fn reply(
-    link: &mut dyn Link,
-    timeout: Duration,
-    take: &mut endpoint::Take<'_>,
-) -> Result<bool, Failure> {
+fn reply(socket: &mut Socket, timeout: Duration, take: &mut Take<'_>) -> Result<bool, Failure> {
     let started = Instant::now();
     while !signal::interrupted() {
-        match link.receive(signal::GLANCE, take)? {
+        match socket.receive(signal::GLANCE, take)? {
             Received::Message => return Ok(true),
             Received::Nothing if started.elapsed() < timeout => {}
             Received::Nothing => {
-                let endpoint = link.endpoint();
+                let endpoint = socket.endpoint();
+                let timeout = exit::seconds(timeout);
                 return Err(Failure::Could(format!(
-                    "no reply from {endpoint} for {timeout:?}"
+                    "no reply from {endpoint} for {timeout}"
                 )));
             }
-            Received::Refused(text) => return Err(Failure::Could(format!("no reply: {text}"))),
+            Received::Refused(fault) => return Err(Failure::Malformed(fault)),
         }
     }
     Ok(false)
@@ -120,7 +142,10 @@ fn pause(time: Duration) {
 fn load(path: &Path) -> Result<Loaded, Failure> {
     let bytes = frames::read(path)?;
     if frames::is_bundle(&bytes) {
-        return Loaded::from_bundle(bytes).map_err(Failure::Malformed);
+        return Loaded::from_bundle(bytes).map_err(|fault| {
+            let text = format!("{}: {}", path.display(), fault.text);
+            Failure::Malformed(Fault { text, ..fault })
+        });
     }
     convert::message_of(path, bytes)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use values::{bytes, rate, seconds};
+use values::{bytes, count, rate, seconds};
 
 /// Look at tensor messages, move them, and turn them into files.
 ///
@@ -27,7 +27,7 @@ Exit codes:
   0    done
   1    could not: a file, a socket, a timeout, a conversion that would lose something
   2    malformed input, or arguments that make no sense
-  130  interrupted by Ctrl-C, after the summary
+  130  interrupted by Ctrl-C or SIGTERM, after the summary; a second one ends it at once
 
 Results go to stdout, notes and errors to stderr. Colours are for terminals only, and off
 where NO_COLOR is set.";
@@ -137,7 +137,10 @@ pub(crate) struct ReencodeArguments {
 /// Shows each message as `inspect` does; with --json one object a line. A malformed message is
 /// said so, and the next one is waited for; it counts as one of --count, and makes the exit code 2.
 /// Ends after --count messages, after --timeout seconds without one (exit code 1, or 0 if some came
-/// and no --count was asked for), or by Ctrl-C.
+/// and no --count was asked for), or by Ctrl-C; what has come by then and is not printed yet is lost.
+///
+/// Frames may have up to 1 GiB, and messages 4097 frames and just under 2 GiB: what is larger is
+/// refused, or its sender cut off.
 #[derive(Args, Debug)]
 #[command(after_help = RECV_EXAMPLES, after_long_help = RECV_EXAMPLES)]
 pub(crate) struct RecvArguments {
@@ -168,6 +171,11 @@ Examples:
 /// A file is a bundle, or a .safetensors, .npy or .npz file, whose tensors become a message; that
 /// of latents.npy is named latents.
 /// Each file is sent once, in the order given, or over and over until --count messages are sent.
+/// All of them are held in memory.
+///
+/// What is sent waits in memory, up to 256 MiB of it and always one message, until the receiver
+/// takes it. At the end there are --timeout seconds for what still waits; if that is not enough,
+/// it is lost, which is said (exit code 1). With pub, what a subscriber has no room for is lost.
 #[derive(Args, Debug)]
 #[command(after_help = SEND_EXAMPLES, after_long_help = SEND_EXAMPLES)]
 pub(crate) struct SendArguments {
@@ -178,22 +186,23 @@ pub(crate) struct SendArguments {
     #[arg(long, value_enum, default_value_t = SendPattern::Push)]
     pub(crate) pattern: SendPattern,
     /// Stop after so many messages, going through the files again and again
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub(crate) count: Option<u64>,
     /// Send at most so many messages a second
-    #[arg(long, value_name = "R", value_parser = rate)]
+    #[arg(long, value_name = "R", value_parser = rate, allow_hyphen_values = true)]
     pub(crate) rate: Option<f64>,
-    /// How long to wait for a receiver to take a message
-    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "30")]
+    /// How many seconds to wait for a receiver to take a message, for its reply, and for the last
+    /// messages to leave
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true, default_value = "30")]
     pub(crate) timeout: Duration,
-    /// Wait so long before the first message: what is published before a subscriber has joined
+    /// Wait so many seconds before the first message: what is published before a subscriber has joined
     /// is lost [default: 0.5 for pub, else 0]
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) delay: Option<Duration>,
     /// Print replies as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Bundles, or .safetensors, .npy or .npz files
+    /// Bundles, or .safetensors, .npy or .npz files; - is one of these on stdin
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -201,7 +210,8 @@ pub(crate) struct SendArguments {
 const SEND_EXAMPLES: &str = "\
 Examples:
   tensorwire send --connect tcp://127.0.0.1:5555 request.bundle
-  tensorwire send --connect tcp://127.0.0.1:5555 --count 1000 --rate 50 latents.safetensors";
+  tensorwire send --connect tcp://127.0.0.1:5555 --count 1000 --rate 50 latents.safetensors
+  tensorwire send --bind tcp://127.0.0.1:5555 --pattern req --json - < request.bundle";
 
 /// Turn a bundle, a .safetensors or an .npz file into another of these
 ///
@@ -252,8 +262,13 @@ pub(crate) enum Format {
 /// Pass messages on unchanged, and record what goes by
 ///
 /// Stands between two services: the sender connects to --from, the relay connects to --to, and
-/// either side may be ZeroMQ or NNG. With rep and req the replies go back; with pair messages
-/// go both ways.
+/// either side may be ZeroMQ or NNG. With rep and req the replies go back, each waited for for
+/// --timeout seconds, at most 600; with pair messages go both ways.
+///
+/// While nobody takes a message at --to, none is fetched from --from, whose senders wait in turn.
+/// Ends after --count messages (replies are not counted), after --timeout seconds without a
+/// message (exit code 1, or 0 if some came and no --count was asked for) or in which nobody took
+/// one (exit code 1), or by Ctrl-C; what has come by then and was not passed on is lost.
 #[derive(Args, Debug)]
 #[command(after_help = RELAY_EXAMPLES, after_long_help = RELAY_EXAMPLES)]
 pub(crate) struct RelayArguments {
@@ -280,8 +295,8 @@ pub(crate) struct RelayArguments {
     pub(crate) pattern: RecvPattern,
     #[command(flatten)]
     pub(crate) limits: Limits,
-    /// Save each message as a bundle, DIR/message000000.bundle and so on; files that are there are
-    /// kept, and their numbers passed over
+    /// Save each message as a bundle, DIR/message000000.bundle and so on, passing over names that are
+    /// taken; what goes back is named back000001.bundle
     #[arg(long, value_name = "DIR")]
     pub(crate) tee: Option<PathBuf>,
 }
@@ -296,23 +311,30 @@ Examples:
 /// Starts a second process of its own, which sends each message back. First one message at a
 /// time, for the time there and back; then one way as fast as they go.
 #[derive(Args, Debug)]
+#[command(after_help = BENCH_EXAMPLES, after_long_help = BENCH_EXAMPLES)]
 pub(crate) struct BenchArguments {
     /// What carries the messages
     #[arg(long, value_enum, default_value_t = Transport::Zmq)]
     pub(crate) transport: Transport,
-    /// Where the two meet [default: a free port of 127.0.0.1]
-    #[arg(long)]
+    /// Where the two meet, such as ipc:///tmp/bench.sock [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ENDPOINT")]
     pub(crate) endpoint: Option<String>,
-    /// Bytes in the one tensor of each message: 4096, 64KiB, 1MiB
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64KiB")]
+    /// Bytes in the one tensor of each message: 4096, 64KiB, 1MiB; up to 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true, default_value = "64KiB")]
     pub(crate) size: usize,
-    /// How long each of the two measurements takes
-    #[arg(long, value_name = "SECS", value_parser = seconds, default_value = "2")]
+    /// How many seconds each of the two measurements takes
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true, default_value = "2")]
     pub(crate) duration: Duration,
     /// Print one JSON object, times in microseconds
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  tensorwire bench
+  tensorwire bench --size 1MiB --duration 5 --json | jq .latency.p99_us
+  tensorwire bench --transport nng --endpoint ipc:///tmp/bench.sock";
 
 /// The other process of `bench`.
 #[derive(Args, Debug)]
@@ -346,10 +368,10 @@ pub(crate) struct At {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Stop after so many messages
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub(crate) count: Option<u64>,
     /// Stop when no message came for so many seconds [default: wait for ever]
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
 }
 

@@ -5,7 +5,16 @@ use std::time::Duration;
 /// Reads a number of seconds.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "seconds are a number of at least zero, and not for ever".to_owned())
+}
+
+/// Reads a number of messages.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a count is a whole number above zero".to_owned()),
+        Ok(count) => Ok(count),
+    }
 }
 
 /// Reads a number of messages a second.
@@ -75,5 +84,9 @@ mod tests {
             assert!(rate(text).is_err() || text == "1e300", "{text}");
         }
         assert!(rate("0").is_err());
+        assert_eq!(count("18446744073709551615"), Ok(u64::MAX));
+        for text in ["", "0", "-1", "1.5", "18446744073709551616"] {
+            assert!(count(text).is_err(), "{text}");
+        }
     }
 }

@@ -10,16 +10,17 @@
 pub(crate) mod peer;
 mod report;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tensorwire::TensorView;
 use tensorwire::message::{Scalar, encode_to_vec};
+use tensorwire::transport::Caps;
 
-use crate::args::{BenchArguments, RecvPattern, Transport};
-use crate::endpoint::{self, Link, Place, Received};
-use crate::exit::{Done, Failure};
-use crate::output::Output;
+use crate::args::{BenchArguments, SendPattern, Transport};
+use crate::endpoint::{Place, Received, Sent, Socket, Take};
+use crate::exit::{self, Done, Failure};
+use crate::output::{Output, note};
 use crate::progress::Rate;
 use crate::signal;
 use report::Report;
@@ -36,9 +37,9 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
         endpoint: arguments.endpoint.as_deref().unwrap_or("tcp://127.0.0.1:*"),
         bind: true,
     };
-    let mut link = endpoint::receiver(place, RecvPattern::Pair)?;
-    let mut peer = Peer::start(arguments.transport, link.endpoint())?;
-    let payload = vec![0x5a_u8; arguments.size];
+    let payload = payload(arguments.size)?;
+    let mut socket = Socket::sender(place, SendPattern::Pair, arguments.size)?;
+    let mut peer = Peer::start(arguments.transport, socket.endpoint())?;
     let shape = [arguments.size];
     let cannot = |error| Failure::Could(format!("cannot make the message: {error}"));
     let tensor = TensorView::from_slice("payload", &shape, &payload).map_err(cannot)?;
@@ -46,29 +47,16 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     let metadata = encode_to_vec([tensor], &scalars).map_err(cannot)?;
     let message = [&metadata[..], &payload];
 
-    let mut rate = Rate::new("exchanged");
-    let times = latency(
-        &mut *link,
-        &message,
-        arguments.duration,
-        &mut peer,
-        &mut rate,
-    )?;
-    let stream = throughput(
-        &mut *link,
-        &message,
-        arguments.duration,
-        &mut peer,
-        &mut rate,
-    )?;
-    rate.clear();
+    let measured = measure(&mut socket, &message, arguments.duration, &mut peer);
     let interrupted = signal::interrupted();
-    if !interrupted {
-        endpoint::send_until(&mut *link, &[STOP], Some(PATIENCE))?;
-        peer.finish()?;
+    let endpoint = socket.endpoint().to_owned();
+    // Whatever still waits, nobody waits for it.
+    socket.close(Duration::ZERO)?;
+    let (times, stream) = measured?;
+    if interrupted && times.is_empty() {
+        note("nothing was measured yet");
+        return Ok(Done::Interrupted);
     }
-    let endpoint = link.endpoint().to_owned();
-    link.close(Duration::ZERO)?;
     let report = Report::new(arguments, &endpoint, times, stream);
     if arguments.json {
         output.json(&report.json())?;
@@ -82,6 +70,41 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     })
 }
 
+/// Measures both, and lets the peer end.
+fn measure(
+    socket: &mut Socket,
+    message: &[&[u8]],
+    duration: Duration,
+    peer: &mut Peer,
+) -> Result<(Vec<Duration>, Stream), Failure> {
+    let mut rate = Rate::new("exchanged");
+    let times = latency(socket, message, duration, peer, &mut rate)?;
+    let stream = throughput(socket, message, duration, peer, &mut rate)?;
+    rate.clear();
+    if send(socket, peer, &[STOP])? {
+        peer.finish()?;
+    }
+    Ok((times, stream))
+}
+
+/// The bytes of the tensor.
+fn payload(size: usize) -> Result<Vec<u8>, Failure> {
+    let cap = Caps::new().frame_bytes();
+    if size > cap {
+        return Err(Failure::Usage(format!(
+            "messages of {size} bytes: the other process takes {cap} at most, see --size"
+        )));
+    }
+    let mut payload = Vec::new();
+    payload.try_reserve_exact(size).map_err(|_| {
+        Failure::Could(format!(
+            "no memory for messages of {size} bytes: see --size"
+        ))
+    })?;
+    payload.resize(size, 0x5a);
+    Ok(payload)
+}
+
 /// How long the peer may take for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -90,7 +113,7 @@ const WARM_UP: usize = 100;
 
 /// The times there and back of one message after another.
 fn latency(
-    link: &mut dyn Link,
+    socket: &mut Socket,
     message: &[&[u8]],
     duration: Duration,
     peer: &mut Peer,
@@ -103,7 +126,7 @@ fn latency(
         && (warm_up > 0 || times.is_empty() || started.elapsed() < duration)
     {
         let sent = Instant::now();
-        if !endpoint::send_until(link, message, Some(PATIENCE))? {
+        if !send(socket, peer, message)? {
             break;
         }
         let same = |frames: &[&[u8]]| {
@@ -113,7 +136,7 @@ fn latency(
                 .eq(message.iter().map(|frame| frame.len()))
         };
         let mut is_same = false;
-        if !answer(link, peer, &mut |frames| {
+        if !answer(socket, peer, &mut |frames| {
             is_same = same(frames);
             Ok(())
         })? {
@@ -154,17 +177,17 @@ pub(crate) struct Stream {
 }
 
 fn throughput(
-    link: &mut dyn Link,
+    socket: &mut Socket,
     message: &[&[u8]],
     duration: Duration,
     peer: &mut Peer,
     rate: &mut Rate,
 ) -> Result<Stream, Failure> {
-    endpoint::send_until(link, &[STREAM], Some(PATIENCE))?;
+    send(socket, peer, &[STREAM])?;
     let started = Instant::now();
     let mut messages = 0_u64;
     while !signal::interrupted() && (messages == 0 || started.elapsed() < duration) {
-        if endpoint::send_until(link, message, Some(PATIENCE))? {
+        if send(socket, peer, message)? {
             messages += 1;
             rate.count(message);
             rate.draw();
@@ -177,9 +200,9 @@ fn throughput(
             elapsed: Duration::ZERO,
         });
     }
-    endpoint::send_until(link, &[COUNT], Some(PATIENCE))?;
+    send(socket, peer, &[COUNT])?;
     let mut counted = None;
-    answer(link, peer, &mut |frames| {
+    answer(socket, peer, &mut |frames| {
         if let [COUNT, count] = frames {
             counted = <[u8; 8]>::try_from(*count).ok().map(u64::from_le_bytes);
         }
@@ -194,30 +217,49 @@ fn throughput(
     Ok(Stream { messages, elapsed })
 }
 
-/// Waits for what the peer sends; `false` after Ctrl-C.
-fn answer(
-    link: &mut dyn Link,
-    peer: &mut Peer,
-    take: &mut endpoint::Take<'_>,
-) -> Result<bool, Failure> {
+/// Sends a message to the peer, as long as that is there; `false` after Ctrl-C.
+fn send(socket: &mut Socket, peer: &mut Peer, message: &[&[u8]]) -> Result<bool, Failure> {
     let started = Instant::now();
     while !signal::interrupted() {
-        match link.receive(signal::GLANCE, take)? {
+        if socket.send(message, signal::GLANCE)? == Sent::Whole {
+            return Ok(true);
+        }
+        peer.check()?;
+        if started.elapsed() >= PATIENCE {
+            return Err(Failure::Could(format!(
+                "the other process takes nothing for {}",
+                exit::seconds(PATIENCE)
+            )));
+        }
+    }
+    Ok(false)
+}
+
+/// Waits for what the peer sends; `false` after Ctrl-C.
+fn answer(socket: &mut Socket, peer: &mut Peer, take: &mut Take<'_>) -> Result<bool, Failure> {
+    let started = Instant::now();
+    while !signal::interrupted() {
+        match socket.receive(signal::GLANCE, take)? {
             Received::Message => return Ok(true),
             Received::Nothing if started.elapsed() < PATIENCE => peer.check()?,
             Received::Nothing => {
                 return Err(Failure::Could(format!(
-                    "the other process says nothing for {PATIENCE:?}"
+                    "the other process says nothing for {}",
+                    exit::seconds(PATIENCE)
                 )));
             }
-            Received::Refused(text) => return Err(Failure::Could(text)),
+            Received::Refused(fault) => return Err(Failure::Could(fault.text)),
         }
     }
     Ok(false)
 }
 
 /// The other process, which does not outlive this one.
-struct Peer(Child);
+struct Peer {
+    child: Child,
+    /// It ends when this does, however this one ends.
+    _alive: Option<ChildStdin>,
+}
 
 impl Peer {
     fn start(transport: Transport, endpoint: &str) -> Result<Self, Failure> {
@@ -239,13 +281,15 @@ impl Peer {
             "--endpoint",
             endpoint,
         ]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        Ok(Self(command.spawn().map_err(cannot)?))
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().map_err(cannot)?;
+        let _alive = child.stdin.take();
+        Ok(Self { child, _alive })
     }
 
     /// Sees to it that it is still there.
     fn check(&mut self) -> Result<(), Failure> {
-        match self.0.try_wait() {
+        match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(Failure::Could(format!("the other process ended: {status}"))),
             Err(error) => Err(Failure::Could(format!(
@@ -255,7 +299,7 @@ impl Peer {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        match self.0.wait() {
+        match self.child.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(Failure::Could(format!(
                 "the other process failed: {status}"
@@ -270,7 +314,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         // Both fail where it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -1,10 +1,11 @@
 //! The other process: it sends back what it gets, or counts it.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::{COUNT, PATIENCE, STOP, STREAM};
 use crate::args::{BenchPeerArguments, SendPattern};
-use crate::endpoint::{self, Link, Place, Received};
+use crate::endpoint::{Place, Received, Socket};
 use crate::exit::{Done, Failure};
 use crate::signal;
 
@@ -15,14 +16,16 @@ pub(crate) fn run(arguments: &BenchPeerArguments) -> Result<Done, Failure> {
         endpoint: &arguments.endpoint,
         bind: false,
     };
-    let mut link = endpoint::sender(place, SendPattern::Pair)?;
+    end_with_parent();
+    // Nothing waits to leave: each message is sent back before the next one comes.
+    let mut socket = Socket::sender(place, SendPattern::Pair, 0)?;
     let mut heard = Instant::now();
     let mut counted = None;
     let mut echo = Echo::default();
     // Without a word for so long, the other end is gone.
     while !signal::interrupted() && heard.elapsed() < PATIENCE {
         let mut next = Next::Nothing;
-        let received = link.receive(signal::GLANCE, &mut |frames| {
+        let received = socket.receive(signal::GLANCE, &mut |frames| {
             next = Next::of(frames, counted.is_some());
             if next == Next::Echo {
                 echo.fill(frames);
@@ -35,10 +38,10 @@ pub(crate) fn run(arguments: &BenchPeerArguments) -> Result<Done, Failure> {
         match next {
             Next::Count => {
                 let count: u64 = counted.take().unwrap_or_default();
-                reply(&mut *link, &[COUNT, &count.to_le_bytes()])?;
+                reply(&mut socket, &[COUNT, &count.to_le_bytes()])?;
             }
             Next::Echo => {
-                reply(&mut *link, &echo.frames())?;
+                reply(&mut socket, &echo.frames())?;
             }
             Next::Message => counted = counted.map(|count: u64| count.saturating_add(1)),
             Next::Nothing => {}
@@ -46,7 +49,7 @@ pub(crate) fn run(arguments: &BenchPeerArguments) -> Result<Done, Failure> {
             Next::Stream => counted = Some(0),
         }
     }
-    link.close(Duration::from_secs(1))?;
+    socket.close(Duration::from_secs(1))?;
     Ok(Done::Whole)
 }
 
@@ -101,6 +104,15 @@ impl Next {
     }
 }
 
-fn reply(link: &mut dyn Link, frames: &[&[u8]]) -> Result<bool, Failure> {
-    endpoint::send_until(link, frames, Some(PATIENCE))
+/// Ends this process when the other one has ended, whose pipe is then closed.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        // Nothing is written to it.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        std::process::exit(1);
+    });
+}
+
+fn reply(socket: &mut Socket, frames: &[&[u8]]) -> Result<bool, Failure> {
+    socket.send_until(frames, Some(PATIENCE))
 }

@@ -68,7 +68,7 @@ impl Report {
 
     /// One JSON object; times are in microseconds.
     pub(super) fn json(&self) -> String {
-        let micros = |time: Duration| json::number(time.as_secs_f64() * 1e6);
+        let micros = |time: Duration| json::number(time.as_nanos() as f64 / 1e3);
         let (messages, bytes) = self.rates();
         format!(
             r#"{{"kind":"bench","transport":"{}","endpoint":{},"size":{},"latency":{{"round_trips":{},"min_us":{},"mean_us":{},"p50_us":{},"p90_us":{},"p99_us":{},"p999_us":{},"max_us":{}}},"throughput":{{"messages":{},"seconds":{},"messages_per_second":{},"bytes_per_second":{}}}}}"#,

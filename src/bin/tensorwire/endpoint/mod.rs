@@ -2,21 +2,24 @@
 
 #[cfg(feature = "nng")]
 mod nng;
+mod place;
 mod zmq;
 
 use std::time::{Duration, Instant};
 
 use tensorwire::transport::{ErrorKind, Frames, RecvFrames, SendFrames, TransportError, Wait};
 
-use crate::args::{At, RecvPattern, SendPattern, Transport};
-use crate::exit::Failure;
+use crate::args::{RecvPattern, SendPattern, Transport};
+use crate::exit::{self, Failure, Fault};
 use crate::signal;
+
+pub(crate) use place::Place;
 
 /// What a received message is handed to.
 pub(crate) type Take<'a> = dyn FnMut(&[&[u8]]) -> Result<(), Failure> + 'a;
 
 /// A socket, of whatever transport.
-pub(crate) trait Link {
+trait Link {
     /// Hands the next message to `take`, if one comes within `wait`.
     fn receive(&mut self, wait: Duration, take: &mut Take<'_>) -> Result<Received, Failure>;
 
@@ -39,7 +42,7 @@ pub(crate) enum Received {
     /// None came in time.
     Nothing,
     /// One came that is too large, or no message, and is gone.
-    Refused(String),
+    Refused(Fault),
 }
 
 /// What came of sending a message.
@@ -51,47 +54,148 @@ pub(crate) enum Sent {
     Whole,
 }
 
-/// Where a socket is, and which end it is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    pub(crate) transport: Transport,
-    pub(crate) endpoint: &'a str,
-    pub(crate) bind: bool,
+/// A socket, and which end of a connection it is.
+pub(crate) struct Socket {
+    // The first to go: the file is there for as long as the socket.
+    link: Box<dyn Link>,
+    bound: bool,
+    #[cfg(unix)]
+    _file: Option<place::SocketFile>,
 }
 
-impl At {
-    pub(crate) fn place(&self) -> Place<'_> {
-        // One of the two is given, and not both.
-        let endpoint = self.bind.as_deref().or(self.connect.as_deref());
-        Place {
-            transport: self.transport,
-            endpoint: endpoint.unwrap_or_default(),
-            bind: self.bind.is_some(),
+impl Socket {
+    /// Opens a socket that receives.
+    ///
+    /// # Errors
+    ///
+    /// An endpoint that is no good, and a transport that this build has not.
+    pub(crate) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Self, Failure> {
+        place.check()?;
+        let link = match place.transport {
+            #[cfg(feature = "nng")]
+            Transport::Nng => nng::receiver(place, pattern),
+            #[cfg(not(feature = "nng"))]
+            Transport::Nng => Err(without_nng()),
+            Transport::Zmq => zmq::receiver(place, pattern),
+        };
+        Ok(Self::new(link?, place))
+    }
+
+    /// Opens a socket that sends; no more is queued than memory bears of messages of so many
+    /// bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Socket::receiver`].
+    pub(crate) fn sender(
+        place: Place<'_>,
+        pattern: SendPattern,
+        bytes: usize,
+    ) -> Result<Self, Failure> {
+        place.check()?;
+        let queue = queue(bytes);
+        let link = match place.transport {
+            #[cfg(feature = "nng")]
+            Transport::Nng => nng::sender(place, pattern, queue),
+            #[cfg(not(feature = "nng"))]
+            Transport::Nng => Err(without_nng()),
+            Transport::Zmq => zmq::sender(place, pattern, queue),
+        };
+        Ok(Self::new(link?, place))
+    }
+
+    fn new(link: Box<dyn Link>, place: Place<'_>) -> Self {
+        // With the name that the library chose, where that was asked for.
+        #[cfg(unix)]
+        let _file = place::SocketFile::of(Place {
+            endpoint: link.endpoint(),
+            ..place
+        });
+        Self {
+            link,
+            bound: place.bind,
+            #[cfg(unix)]
+            _file,
         }
     }
-}
 
-/// Opens a socket that receives.
-pub(crate) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn Link>, Failure> {
-    match place.transport {
-        #[cfg(feature = "nng")]
-        Transport::Nng => nng::receiver(place, pattern),
-        #[cfg(not(feature = "nng"))]
-        Transport::Nng => Err(without_nng()),
-        Transport::Zmq => zmq::receiver(place, pattern),
+    /// Hands the next message to `take`, if one comes within `wait`.
+    pub(crate) fn receive(
+        &mut self,
+        wait: Duration,
+        take: &mut Take<'_>,
+    ) -> Result<Received, Failure> {
+        self.link.receive(wait, take)
+    }
+
+    /// Sends a message if there is room within `wait`; for rep it is the answer to the last one
+    /// that was received.
+    pub(crate) fn send(&mut self, frames: &[&[u8]], wait: Duration) -> Result<Sent, Failure> {
+        self.link.send(frames, wait)
+    }
+
+    /// Sends a message, for up to `timeout` and until Ctrl-C; `false` after that.
+    ///
+    /// # Errors
+    ///
+    /// Nobody takes it in time.
+    pub(crate) fn send_until(
+        &mut self,
+        frames: &[&[u8]],
+        timeout: Option<Duration>,
+    ) -> Result<bool, Failure> {
+        let started = Instant::now();
+        while !signal::interrupted() {
+            if self.send(frames, signal::GLANCE)? == Sent::Whole {
+                return Ok(true);
+            }
+            let timeout = timeout.filter(|&timeout| started.elapsed() >= timeout);
+            if let Some(timeout) = timeout {
+                return Err(Failure::Could(format!(
+                    "nobody at {} took a message for {}: {}",
+                    self.endpoint(),
+                    exit::seconds(timeout),
+                    missing("receiver", self.bound),
+                )));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Where it is bound or connected, with the port that was chosen.
+    pub(crate) fn endpoint(&self) -> &str {
+        self.link.endpoint()
+    }
+
+    /// Ends it; what was sent may still leave for so long. `false` if that was not enough, as far
+    /// as one can tell: some of it may be lost.
+    ///
+    /// # Errors
+    ///
+    /// The transport's own.
+    pub(crate) fn close(self, linger: Duration) -> Result<bool, Failure> {
+        let started = Instant::now();
+        self.link.close(linger)?;
+        Ok(started.elapsed() < linger)
     }
 }
 
-/// Opens a socket that sends.
-pub(crate) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn Link>, Failure> {
-    match place.transport {
-        #[cfg(feature = "nng")]
-        Transport::Nng => nng::sender(place, pattern),
-        #[cfg(not(feature = "nng"))]
-        Transport::Nng => Err(without_nng()),
-        Transport::Zmq => zmq::sender(place, pattern),
-    }
+/// What to look at when the other end does not show.
+pub(crate) fn missing(peer: &str, bound: bool) -> String {
+    let does = if bound { "connect here" } else { "bind there" };
+    format!("is the {peer} running, and does it {does}?")
 }
+
+/// How many messages of so many bytes may wait until they leave.
+fn queue(bytes: usize) -> u32 {
+    let room = QUEUED.checked_div(bytes).unwrap_or(MOST_QUEUED);
+    u32::try_from(room.clamp(1, MOST_QUEUED)).unwrap_or(1)
+}
+
+/// So much memory may be in what waits until it leaves, and so many messages: what the transports
+/// have by default.
+const QUEUED: usize = 256 << 20;
+const MOST_QUEUED: usize = 1000;
 
 #[cfg(not(feature = "nng"))]
 fn without_nng() -> Failure {
@@ -99,28 +203,6 @@ fn without_nng() -> Failure {
         "this build has no NNG: cargo install tensorwire --features cli,nng (needs cmake)"
             .to_owned(),
     )
-}
-
-/// Sends a message, for up to `timeout` and until Ctrl-C; `false` after that.
-pub(crate) fn send_until(
-    link: &mut dyn Link,
-    frames: &[&[u8]],
-    timeout: Option<Duration>,
-) -> Result<bool, Failure> {
-    let started = Instant::now();
-    while !signal::interrupted() {
-        if link.send(frames, signal::GLANCE)? == Sent::Whole {
-            return Ok(true);
-        }
-        if timeout.is_some_and(|timeout| started.elapsed() >= timeout) {
-            return Err(Failure::Could(format!(
-                "nobody at {} took a message for {:?}: is the receiver running, and does it bind where this connects?",
-                link.endpoint(),
-                started.elapsed().min(timeout.unwrap_or_default()),
-            )));
-        }
-    }
-    Ok(false)
 }
 
 /// What ends a socket.
@@ -286,7 +368,8 @@ fn not_received(error: &impl TransportError) -> Result<Received, Failure> {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => Ok(Received::Nothing),
         ErrorKind::CapExceeded | ErrorKind::Disconnected | ErrorKind::Malformed => {
-            Ok(Received::Refused(error.to_string()))
+            let fault = Fault::new(&error.kind(), 0, error.to_string());
+            Ok(Received::Refused(fault))
         }
         _ => Err(Failure::Could(format!("cannot receive: {error}"))),
     }
@@ -300,20 +383,4 @@ fn sent(result: Result<(), impl TransportError>) -> Result<Sent, Failure> {
         Err(error) if error.kind() == ErrorKind::Disconnected => Ok(Sent::NoRoom),
         Err(error) => Err(Failure::Could(format!("cannot send: {error}"))),
     }
-}
-
-/// Says why a socket is not where it was to be.
-fn not_there(place: Place<'_>, error: &impl TransportError) -> Failure {
-    let (doing, hint) = match (place.bind, error.kind()) {
-        (_, ErrorKind::InvalidInput) => (
-            if place.bind { "bind" } else { "connect to" },
-            "endpoints look like tcp://127.0.0.1:5555 or ipc:///tmp/peer.sock",
-        ),
-        (true, _) => ("bind", "is another process there already?"),
-        (false, _) => ("connect to", "is the endpoint right?"),
-    };
-    Failure::Could(format!(
-        "cannot {doing} {}: {error}; {hint}",
-        place.endpoint
-    ))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tensorwire::transport::Observed as _;
 use tensorwire::transport::nng::{Builder, Context, Error, Kind, Socket};
 
-use super::{Close, Link, Peers, Place, both, input, not_there, output};
+use super::{Close, Link, Peers, Place, both, input, output};
 use crate::args::{RecvPattern, SendPattern};
 use crate::exit::Failure;
 
@@ -19,12 +19,20 @@ pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn
     })
 }
 
-pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn Link>, Failure> {
+pub(super) fn sender(
+    place: Place<'_>,
+    pattern: SendPattern,
+    queue: u32,
+) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     Ok(match pattern {
-        SendPattern::Pair => both(open(context.pair0(), place)?, Peers::Awaited),
+        SendPattern::Pair => both(
+            open(context.pair0().send_high_water(queue), place)?,
+            Peers::Awaited,
+        ),
+        // Not a short queue: what it has no room for it drops.
         SendPattern::Pub => output(open(context.publish(), place)?, false),
-        SendPattern::Push => output(open(context.push(), place)?, true),
+        SendPattern::Push => output(open(context.push().send_high_water(queue), place)?, true),
         SendPattern::Req => both(open(context.request(), place)?, Peers::Awaited),
     })
 }
@@ -36,7 +44,7 @@ fn open<K: Kind>(builder: Builder<K>, place: Place<'_>) -> Result<Socket<K>, Fai
         (true, None) => builder.listen(place.endpoint),
         (false, _) => builder.dial(place.endpoint),
     };
-    opened.map_err(|error: Error| not_there(place, &error))
+    opened.map_err(|error: Error| place.not_there(&error))
 }
 
 impl<K: Kind> Close for Socket<K> {

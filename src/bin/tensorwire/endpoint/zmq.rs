@@ -8,8 +8,8 @@ use tensorwire::transport::zmq::{
 use tensorwire::transport::{Frames as _, Observed as _, RecvFrames as _, SendFrames as _, Wait};
 
 use super::{
-    Close, Link, Peers, Place, Received, Sent, Take, both, input, meets_peer, not_received,
-    not_there, output, receive_from, sent,
+    Close, Link, Peers, Place, Received, Sent, Take, both, input, meets_peer, not_received, output,
+    receive_from, sent,
 };
 use crate::args::{RecvPattern, SendPattern};
 use crate::exit::Failure;
@@ -31,18 +31,44 @@ pub(super) fn receiver(place: Place<'_>, pattern: RecvPattern) -> Result<Box<dyn
     })
 }
 
-pub(super) fn sender(place: Place<'_>, pattern: SendPattern) -> Result<Box<dyn Link>, Failure> {
+pub(super) fn sender(
+    place: Place<'_>,
+    pattern: SendPattern,
+    queue: u32,
+) -> Result<Box<dyn Link>, Failure> {
     let context = Context::new();
     // Not `immediate`, with which libzmq drops what came and was not fetched when a peer goes.
     Ok(match pattern {
         SendPattern::Pair => both(
-            open(context.pair().count_connections(true), place)?,
+            open(
+                context
+                    .pair()
+                    .send_high_water(queue)
+                    .count_connections(true),
+                place,
+            )?,
             Peers::Awaited,
         ),
+        // Not a short queue: what it has no room for it drops.
         SendPattern::Pub => output(open(context.publish(), place)?, false),
-        SendPattern::Push => output(open(context.push().count_connections(true), place)?, true),
+        SendPattern::Push => output(
+            open(
+                context
+                    .push()
+                    .send_high_water(queue)
+                    .count_connections(true),
+                place,
+            )?,
+            true,
+        ),
         SendPattern::Req => Box::new(Req {
-            socket: open(context.dealer().count_connections(true), place)?,
+            socket: open(
+                context
+                    .dealer()
+                    .send_high_water(queue)
+                    .count_connections(true),
+                place,
+            )?,
             message: Message::default(),
         }),
     })
@@ -54,7 +80,7 @@ fn open<K: Kind>(builder: Builder<K>, place: Place<'_>) -> Result<Socket<K>, Fai
     } else {
         builder.connect(place.endpoint)
     };
-    opened.map_err(|error: Error| not_there(place, &error))
+    opened.map_err(|error: Error| place.not_there(&error))
 }
 
 impl<K: Kind> Close for Socket<K> {
