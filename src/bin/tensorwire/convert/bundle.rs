@@ -28,7 +28,7 @@ pub(super) fn read<R: Read + Seek>(reader: &mut R, total: u64) -> Result<Content
     let limit = Limits::new().descriptors();
     if frames.saturating_sub(1) > limit {
         let kind = DecodeErrorKind::DescriptorLimit { limit };
-        let text = format!("bundle of {frames} frames: {kind}");
+        let text = format!("bundle of {frames} frames: {kind} at byte {FRAMES_OFFSET}");
         return Err(malformed(&kind, FRAMES_OFFSET, text));
     }
     let bytes = head(reader, table, total)?;
