@@ -1,5 +1,6 @@
 //! What people type, mistakes among it, and what they are told.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::process::Stdio;
 
@@ -115,6 +116,17 @@ const MISTAKES: &[(&[&str], i32, &str)] = &[
         2,
         "takes 1073741824 at most",
     ),
+    (&["recv"], 2, "<--bind <ENDPOINT>|--connect <ENDPOINT>>"),
+    (
+        &["recv", "--bind", "tcp://localhost:5555"],
+        1,
+        "what is bound is an address, no host name",
+    ),
+    (
+        &["man", "bench-peer"],
+        2,
+        "no command bench-peer: see tensorwire help",
+    ),
     (
         &["man", "nothing"],
         2,
@@ -177,6 +189,58 @@ fn a_bundle_given_as_a_frame_is_recognized() {
     let output = run(["inspect".as_ref(), files[0].as_os_str()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).ends_with("this is a bundle: give it as --bundle FILE\n"));
+}
+
+#[test]
+fn a_file_that_convert_knows_is_recognized() {
+    let folder = folder();
+    for (name, bytes) in [
+        ("x.npy", &b"\x93NUMPY\x01\0"[..]),
+        ("x", b"PK\x03\x04 an archive"),
+        ("x.safetensors", b"\x02\0\0\0\0\0\0\0{}"),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let out = folder.path().join("out");
+        let commands: [&[&OsStr]; 3] = [
+            &["inspect".as_ref(), path.as_ref()],
+            &["inspect".as_ref(), "--bundle".as_ref(), path.as_ref()],
+            &[
+                "reencode".as_ref(),
+                path.as_ref(),
+                "--out".as_ref(),
+                out.as_ref(),
+            ],
+        ];
+        for command in commands {
+            let output = run(command.iter().copied());
+            assert_eq!(output.status.code(), Some(2), "{command:?}");
+            let said = text(&output.stderr);
+            assert!(
+                said.ends_with("tensorwire convert makes a bundle of such a file\n"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_malformed_file_among_others_is_named() {
+    let folder = folder();
+    let mut bundle = tensorwire::bundle::encode_to_vec(&["{}"]).unwrap();
+    bundle.pop();
+    let good = write_bundle(folder.path(), "good.bundle", &[b"{}".to_vec()]);
+    for (name, bytes) in [("bad.bundle", &bundle[..]), ("bad.npy", b"\x93NUMPY\x01\0")] {
+        let bad = folder.path().join(name);
+        fs::write(&bad, bytes).unwrap();
+        let named = format!("{}: ", bad.display());
+        let output = run(["convert".as_ref(), bad.as_os_str(), "x.npz".as_ref()]);
+        assert!(text(&output.stderr).contains(&named), "{output:?}");
+        let send = ["send", "--connect", "tcp://127.0.0.1:1"].map(OsStr::new);
+        let output = run(send.into_iter().chain([good.as_os_str(), bad.as_os_str()]));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(&named), "{output:?}");
+    }
 }
 
 /// The commands that help and manual have.

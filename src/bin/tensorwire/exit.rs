@@ -52,6 +52,17 @@ impl Failure {
         Self::Could(format!("cannot write the output: {error}"))
     }
 
+    /// The same, with the name of the file that is malformed.
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        match self {
+            Self::Malformed(fault) => {
+                let text = format!("{}: {}", path.display(), fault.text);
+                Self::Malformed(Fault { text, ..fault })
+            }
+            failure => failure,
+        }
+    }
+
     const fn code(&self) -> u8 {
         match self {
             Self::Could(_) => 1,

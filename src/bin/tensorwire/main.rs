@@ -89,8 +89,10 @@ fn manual(name: Option<&str>) -> Result<Vec<u8>, Failure> {
     let command = match name {
         None => tool,
         Some(name) => match tool.find_subcommand(name) {
-            Some(command) => command.clone().display_name(format!("tensorwire-{name}")),
-            None => {
+            Some(command) if !command.is_hide_set() => {
+                command.clone().display_name(format!("tensorwire-{name}"))
+            }
+            _ => {
                 return Err(Failure::Usage(format!(
                     "no command {name}: see tensorwire help"
                 )));

@@ -19,11 +19,15 @@ use crate::safe_text;
 use crate::signal;
 
 pub(crate) fn run(arguments: &ReencodeArguments) -> Result<Done, Failure> {
+    let done = reencode(arguments);
+    done.map_err(|failure| inspect::explained(failure, &arguments.input))
+}
+
+fn reencode(arguments: &ReencodeArguments) -> Result<Done, Failure> {
     let loaded = frames::load(&arguments.input)?;
     let frames = loaded.frames();
     let mut decoder = Decoder::new();
-    let seen = Seen::look(&frames, &mut decoder);
-    let seen = seen.map_err(|fault| Failure::Malformed(inspect::explained(fault, &frames)))?;
+    let seen = Seen::look(&frames, &mut decoder).map_err(Failure::Malformed)?;
     let (first, second);
     let mut again: Vec<&[u8]> = Vec::new();
     match &seen {

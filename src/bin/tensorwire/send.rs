@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::args::{SendArguments, SendPattern, Show};
 use crate::convert;
 use crate::endpoint::{Received, Socket, Take};
-use crate::exit::{self, Done, Failure, Fault};
+use crate::exit::{self, Done, Failure};
 use crate::frames::{self, Loaded};
 use crate::output::{Output, note};
 use crate::progress::Rate;
@@ -142,10 +142,8 @@ fn pause(time: Duration) {
 fn load(path: &Path) -> Result<Loaded, Failure> {
     let bytes = frames::read(path)?;
     if frames::is_bundle(&bytes) {
-        return Loaded::from_bundle(bytes).map_err(|fault| {
-            let text = format!("{}: {}", path.display(), fault.text);
-            Failure::Malformed(Fault { text, ..fault })
-        });
+        let loaded = Loaded::from_bundle(bytes).map_err(Failure::Malformed);
+        return loaded.map_err(|failure| failure.of_file(path));
     }
-    convert::message_of(path, bytes)
+    convert::message_of(path, bytes).map_err(|failure| failure.of_file(path))
 }

@@ -294,7 +294,9 @@ fn same_verdict(folder: &Folder, bundle: &[u8], what: &str) -> i32 {
     let inspected = run(["inspect".as_ref(), "--bundle".as_ref(), input.as_path()]);
     let converted = convert(&input, &target);
     let code = inspected.status.code().unwrap();
-    let said = text(&converted.stderr);
+    // It says of which file, too.
+    let named = format!("{}: ", input.display());
+    let said = &text(&converted.stderr).replacen(&named, "", 1);
     if code == 0 {
         // What is well made may be no more than numpy has.
         assert!(converted.status.code() < Some(2), "{what}: {said}");

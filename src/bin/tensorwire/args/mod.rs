@@ -5,7 +5,7 @@ mod values;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use values::{bytes, count, rate, seconds};
 
@@ -347,14 +347,10 @@ pub(crate) struct BenchPeerArguments {
 
 /// Which socket, and whether it waits for peers or goes to them.
 #[derive(Args, Clone, Debug)]
+#[command(group(ArgGroup::new("end").args(["bind", "connect"]).required(true)))]
 pub(crate) struct At {
     /// Bind this endpoint, and let peers connect to it
-    #[arg(
-        long,
-        value_name = "ENDPOINT",
-        required_unless_present = "connect",
-        conflicts_with = "connect"
-    )]
+    #[arg(long, value_name = "ENDPOINT")]
     pub(crate) bind: Option<String>,
     /// Connect to this endpoint, such as tcp://127.0.0.1:5555 or ipc:///tmp/peer.sock
     #[arg(long, value_name = "ENDPOINT")]

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<Done, Failure> {
             note(&format!("wrote {text} to {output}"));
             Ok(Done::Whole)
         }
-        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Failed(failure)) => Err(failure.of_file(input)),
         Err(Stop::Interrupted) => {
             note(&format!("interrupted: {output} is as it was"));
             Ok(Done::Interrupted)
@@ -164,6 +164,12 @@ impl Sink for Member {
         self.0.extend_from_slice(bytes);
         Ok(())
     }
+}
+
+/// What a file is that can be read again, by its bytes and its name.
+pub(crate) fn format_of(path: &Path) -> Option<Format> {
+    let (_, start) = open(path).ok()?;
+    by_magic(&start).or_else(|| by_name(path))
 }
 
 /// What the name of a file says it is.
