@@ -140,7 +140,7 @@ pub(crate) struct ReencodeArguments {
 /// and no --count was asked for), or by Ctrl-C; what has come by then and is not printed yet is lost.
 ///
 /// Frames may have up to 1 GiB, and messages 4097 frames and just under 2 GiB: what is larger is
-/// refused, or its sender cut off.
+/// refused and not counted, or its sender cut off.
 #[derive(Args, Debug)]
 #[command(after_help = RECV_EXAMPLES, after_long_help = RECV_EXAMPLES)]
 pub(crate) struct RecvArguments {
