@@ -58,6 +58,9 @@ impl<K: Kind> Builder<K> {
     /// [`Socket::endpoint`] then gives the endpoint with what the system chose:
     /// the port for `tcp://127.0.0.1:0`; see [`Socket::listen`].
     ///
+    /// Over `ipc://` NNG first removes a file of that name, whosever it is: choose a name that
+    /// nothing else has.
+    ///
     /// # Errors
     ///
     /// [`Error::Endpoint`] for an endpoint that is none, or a port that is none,

@@ -52,6 +52,9 @@ impl<K: Kind> Builder<K> {
     /// [`Socket::endpoint`] then gives the endpoint with what libzmq chose: the
     /// port for `tcp://127.0.0.1:*`.
     ///
+    /// Over `ipc://` libzmq first removes whatever has that name, be it somebody's file or the
+    /// socket of a process that is at work: choose a name that nothing else has.
+    ///
     /// # Errors
     ///
     /// [`Error::Endpoint`] or [`Error::EndpointWithNul`] for an endpoint that is
