@@ -68,8 +68,10 @@ fn a_second_process_that_is_killed_ends_the_first_at_once() {
     for transport in TRANSPORTS {
         // In the first measurement, and as a rule in the second one, which begins after 2 s.
         for (duration, after) in [("600", 0), ("2", 3)] {
-            let bench =
-                Process::start(&["bench", "--transport", transport, "--duration", duration]);
+            let bench = Process::words(
+                &format!("bench --transport {transport} --duration {duration}"),
+                &[],
+            );
             let peer = second(&bench);
             std::thread::sleep(Duration::from_secs(after));
             let started = Instant::now();

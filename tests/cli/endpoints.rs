@@ -50,18 +50,12 @@ fn a_process_that_listens_is_not_pushed_aside() {
         let folder = folder();
         let small = write_small(folder.path());
         let endpoint = folder.ipc("socket");
-        let receiver = Process::start(&[
-            "recv",
-            "--transport",
-            transport,
-            "--bind",
-            &endpoint,
-            "--count",
-            "1",
-            "--timeout",
-            "60",
-            "--json",
-        ]);
+        let receiver = Process::words(
+            &format!(
+                "recv --transport {transport} --bind {endpoint} --count 1 --timeout 60 --json"
+            ),
+            &[],
+        );
         receiver.bound();
         for _ in 0..3 {
             let says = refused(transport, &endpoint);

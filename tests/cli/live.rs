@@ -91,36 +91,20 @@ fn what_python_pushes_publishes_or_requests_is_printed_and_saved() {
         // The publisher binds, so that the subscriber is there when it starts.
         let (tool, peer) = if theirs == "pub" {
             let (peer, endpoint) = peer(&python, &[theirs, "bind", "tcp://127.0.0.1:*"], &messages);
-            let tool = Process::start(&[
-                "recv",
-                "--connect",
-                &endpoint,
-                "--pattern",
-                ours,
-                "--count",
-                &count,
-                "--timeout",
-                "60",
-                "--json",
-                "--save",
-                save,
-            ]);
+            let tool = Process::words(
+                &format!(
+                    "recv --connect {endpoint} --pattern {ours} --count {count} --timeout 60 --json --save {save}"
+                ),
+                &[],
+            );
             (tool, peer)
         } else {
-            let tool = Process::start(&[
-                "recv",
-                "--bind",
-                "tcp://127.0.0.1:*",
-                "--pattern",
-                ours,
-                "--count",
-                &count,
-                "--timeout",
-                "60",
-                "--json",
-                "--save",
-                save,
-            ]);
+            let tool = Process::words(
+                &format!(
+                    "recv --bind tcp://127.0.0.1:* --pattern {ours} --count {count} --timeout 60 --json --save {save}"
+                ),
+                &[],
+            );
             let endpoint = tool.bound();
             (
                 tool,
@@ -201,19 +185,10 @@ fn a_relay_between_two_python_peers_changes_nothing_and_records_all() {
     let folder = folder();
     let tee = folder.path().join("tee");
     let (pull, to) = peer(&python, &["pull", "bind", "tcp://127.0.0.1:*", &count], &[]);
-    let relay = Process::start(&[
-        "relay",
-        "--from",
-        "tcp://127.0.0.1:*",
-        "--to",
-        &to,
-        "--tee",
-        tee.to_str().unwrap(),
-        "--count",
-        &count,
-        "--timeout",
-        "60",
-    ]);
+    let relay = Process::words(
+        &format!("relay --from tcp://127.0.0.1:* --to {to} --tee"),
+        &[tee.to_str().unwrap(), "--count", &count, "--timeout", "60"],
+    );
     let from = relay.bound();
     let (push, _) = peer(&python, &["push", "connect", &from], &messages);
     assert_eq!(push.end().0, Some(0));
@@ -235,17 +210,10 @@ fn a_relay_takes_the_replies_of_python_back() {
     let folder = folder();
     let tee = folder.path().join("tee");
     let (rep, to) = peer(&python, &["rep", "bind", "tcp://127.0.0.1:*", &count], &[]);
-    let relay = Process::start(&[
-        "relay",
-        "--pattern",
-        "rep",
-        "--from",
-        "tcp://127.0.0.1:*",
-        "--to",
-        &to,
-        "--tee",
-        tee.to_str().unwrap(),
-    ]);
+    let relay = Process::words(
+        &format!("relay --pattern rep --from tcp://127.0.0.1:* --to {to} --tee"),
+        &[tee.to_str().unwrap()],
+    );
     let (req, _) = peer(&python, &["req", "connect", &relay.bound()], &messages);
     let (code, replies, stderr) = req.end();
     assert_eq!(code, Some(0), "{stderr:?}");
@@ -264,19 +232,10 @@ fn a_relay_between_a_pair_goes_both_ways() {
     let mut theirs = messages();
     theirs.reverse();
     let (right, to) = peer(&python, &["pair", "bind", "tcp://127.0.0.1:*"], &theirs);
-    let relay = Process::start(&[
-        "relay",
-        "--pattern",
-        "pair",
-        "--from",
-        "tcp://127.0.0.1:*",
-        "--to",
-        &to,
-        "--count",
-        &(ours.len() * 2).to_string(),
-        "--timeout",
-        "60",
-    ]);
+    let relay = Process::words(
+        &format!("relay --pattern pair --from tcp://127.0.0.1:* --to {to} --count"),
+        &[&(ours.len() * 2).to_string(), "--timeout", "60"],
+    );
     let (left, _) = peer(&python, &["pair", "connect", &relay.bound()], &ours);
     let (code, lines, stderr) = left.end();
     assert_eq!(code, Some(0), "{stderr:?}");

@@ -34,20 +34,12 @@ fn what_one_sends_the_other_receives_in_order() {
         .collect();
     for &transport in TRANSPORTS {
         for (sends, receives) in [("push", "pull"), ("pair", "pair"), ("req", "rep")] {
-            let receiver = Process::start(&[
-                "recv",
-                "--transport",
-                transport,
-                "--bind",
-                "tcp://127.0.0.1:*",
-                "--pattern",
-                receives,
-                "--count",
-                "7",
-                "--timeout",
-                "60",
-                "--json",
-            ]);
+            let receiver = Process::words(
+                &format!(
+                    "recv --transport {transport} --bind tcp://127.0.0.1:* --pattern {receives} --count 7 --timeout 60 --json"
+                ),
+                &[],
+            );
             let endpoint = receiver.bound();
             let mut arguments = vec![
                 "send",
@@ -83,33 +75,17 @@ fn what_is_published_reaches_who_has_joined() {
     let bundle = write_bundle(folder.path(), "m.bundle", &message(5));
     for &transport in TRANSPORTS {
         let endpoint = folder.ipc(transport);
-        let receiver = Process::start(&[
-            "recv",
-            "--transport",
-            transport,
-            "--bind",
-            &endpoint,
-            "--pattern",
-            "sub",
-            "--count",
-            "2",
-            "--timeout",
-            "60",
-            "--json",
-        ]);
+        let receiver = Process::words(
+            &format!(
+                "recv --transport {transport} --bind {endpoint} --pattern sub --count 2 --timeout 60 --json"
+            ),
+            &[],
+        );
         receiver.bound();
-        let (code, _, notes) = Process::start(&[
-            "send",
-            "--transport",
-            transport,
-            "--connect",
-            &endpoint,
-            "--pattern",
-            "pub",
-            "--count",
-            "2",
-            bundle.to_str().unwrap(),
-        ])
+        let (code, _, notes) = Process::words(
+            &format!("send --transport {transport} --connect {endpoint} --pattern pub --count 2"),
+            &[bundle.to_str().unwrap()],
+        )
         .end();
         assert_eq!(code, Some(0), "{transport}: {notes:?}");
         let (code, lines, notes) = receiver.end();
@@ -130,16 +106,10 @@ fn a_malformed_message_is_said_to_be_and_the_next_one_is_printed() {
         &[b"{\"tensor_descriptors\":7}".to_vec()],
     );
     let good = write_bundle(folder.path(), "good.bundle", &message(1));
-    let receiver = Process::start(&[
-        "recv",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--count",
-        "2",
-        "--timeout",
-        "60",
-        "--json",
-    ]);
+    let receiver = Process::words(
+        "recv --bind tcp://127.0.0.1:* --count 2 --timeout 60 --json",
+        &[],
+    );
     let endpoint = receiver.bound();
     let sent = Process::start(&[
         "send",
@@ -167,18 +137,14 @@ fn a_malformed_message_is_said_to_be_and_the_next_one_is_printed() {
 fn an_empty_line_stands_between_messages() {
     let folder = folder();
     let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::start(&[
-        "recv",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--count",
-        "2",
-        "--timeout",
-        "60",
-    ]);
+    let receiver = Process::words("recv --bind tcp://127.0.0.1:* --count 2 --timeout 60", &[]);
     let endpoint = receiver.bound();
     let bundle = bundle.to_str().unwrap();
-    let sent = Process::start(&["send", "--connect", &endpoint, "--count", "2", bundle]).end();
+    let sent = Process::words(
+        &format!("send --connect {endpoint} --count 2 {bundle}"),
+        &[],
+    )
+    .end();
     assert_eq!(sent.0, Some(0), "{sent:?}");
     let (code, lines, notes) = receiver.end();
     assert_eq!(code, Some(0), "{notes:?}");
@@ -192,16 +158,12 @@ fn an_empty_line_stands_between_messages() {
 fn ctrl_c_ends_a_receiver_with_a_summary() {
     let folder = folder();
     let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::start(&["recv", "--bind", "tcp://127.0.0.1:*", "--json"]);
+    let receiver = Process::words("recv --bind tcp://127.0.0.1:* --json", &[]);
     let endpoint = receiver.bound();
-    let sent = Process::start(&[
-        "send",
-        "--connect",
-        &endpoint,
-        "--count",
-        "3",
-        bundle.to_str().unwrap(),
-    ])
+    let sent = Process::words(
+        &format!("send --connect {endpoint} --count 3"),
+        &[bundle.to_str().unwrap()],
+    )
     .end();
     assert_eq!(sent.0, Some(0));
     for _ in 0..3 {
@@ -240,28 +202,16 @@ fn ctrl_c_ends_a_sender_that_waits_for_a_receiver() {
 fn a_rate_is_kept_to() {
     let folder = folder();
     let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::start(&[
-        "recv",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--count",
-        "6",
-        "--timeout",
-        "60",
-        "--json",
-    ]);
+    let receiver = Process::words(
+        "recv --bind tcp://127.0.0.1:* --count 6 --timeout 60 --json",
+        &[],
+    );
     let endpoint = receiver.bound();
     let started = std::time::Instant::now();
-    let sent = Process::start(&[
-        "send",
-        "--connect",
-        &endpoint,
-        "--count",
-        "6",
-        "--rate",
-        "20",
-        bundle.to_str().unwrap(),
-    ])
+    let sent = Process::words(
+        &format!("send --connect {endpoint} --count 6 --rate 20"),
+        &[bundle.to_str().unwrap()],
+    )
     .end();
     assert_eq!(sent.0, Some(0));
     // Five pauses between six messages.
@@ -273,16 +223,10 @@ fn a_rate_is_kept_to() {
 fn a_receiver_that_gets_too_few_says_how_many() {
     let folder = folder();
     let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::start(&[
-        "recv",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--count",
-        "2",
-        "--timeout",
-        "2",
-        "--json",
-    ]);
+    let receiver = Process::words(
+        "recv --bind tcp://127.0.0.1:* --count 2 --timeout 2 --json",
+        &[],
+    );
     let endpoint = receiver.bound();
     let sent = Process::start(&["send", "--connect", &endpoint, bundle.to_str().unwrap()]).end();
     assert_eq!(sent.0, Some(0));
@@ -315,17 +259,13 @@ fn relayed(from: &str, to: &str, sends: &str, receives: &str) {
     let bundle = write_bundle(folder.path(), "m.bundle", &message(9));
     let (first, last) = (folder.ipc("first"), folder.ipc("last"));
     let tee = folder.path().join("tee");
-    let start = |arguments: &str, rest: &[&str]| {
-        let arguments = arguments.split(' ').chain(rest.iter().copied());
-        Process::start(&arguments.collect::<Vec<_>>())
-    };
     let limits = ["--count", "3", "--timeout", "60"];
-    let receiver = start(
+    let receiver = Process::words(
         &format!("recv --json --transport {to} --bind {last} --pattern {receives}"),
         &limits,
     );
     receiver.bound();
-    let relay = start(
+    let relay = Process::words(
         &format!(
             "relay --pattern {receives} --from {first} --from-transport {from} --to {last} \
              --to-transport {to} --tee {}",
@@ -334,7 +274,7 @@ fn relayed(from: &str, to: &str, sends: &str, receives: &str) {
         &limits,
     );
     relay.bound();
-    let sender = start(
+    let sender = Process::words(
         &format!("send --json --transport {from} --connect {first} --pattern {sends} --count 3"),
         &[bundle.to_str().unwrap()],
     );
@@ -382,17 +322,10 @@ fn what_is_recorded_twice_into_one_folder_is_all_kept() {
     let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
     let saved = folder.path().join("saved");
     for round in 1..=2 {
-        let receiver = Process::start(&[
-            "recv",
-            "--bind",
-            "tcp://127.0.0.1:*",
-            "--count",
-            "1",
-            "--timeout",
-            "60",
-            "--save",
-            saved.to_str().unwrap(),
-        ]);
+        let receiver = Process::words(
+            "recv --bind tcp://127.0.0.1:* --count 1 --timeout 60 --save",
+            &[saved.to_str().unwrap()],
+        );
         let endpoint = receiver.bound();
         assert_eq!(
             Process::start(&["send", "--connect", &endpoint, bundle.to_str().unwrap()])

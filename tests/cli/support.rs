@@ -122,6 +122,12 @@ impl Process {
         Self::spawn(command(arguments))
     }
 
+    /// Starts it with the words of this line, and then these.
+    pub(crate) fn words(line: &str, rest: &[&str]) -> Self {
+        let words: Vec<_> = line.split(' ').chain(rest.iter().copied()).collect();
+        Self::start(&words)
+    }
+
     pub(crate) fn spawn(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
