@@ -81,5 +81,7 @@ joined() { paste -sd, -; }
 
 public_features=$(features_like '^[a-z]')
 all_features=$(joined <<<"$public_features")
+# Without what builds two hundred crates, and has no bench and no `unsafe` of ours.
+lean_features=$(grep -vxE 'candle|cli' <<<"$public_features" | joined)
 # Without the transports, and what builds hundreds of crates: nothing that is slow to build.
 light_features=$(grep -vxE 'zmq|nng|iceoryx2|cuda|candle|cli' <<<"$public_features" | joined)
