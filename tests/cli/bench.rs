@@ -9,16 +9,9 @@ use crate::support::{PATIENCE, Process, TRANSPORTS, printed, run};
 fn a_measurement_is_one_json_object() {
     for transport in TRANSPORTS {
         for size in ["0", "64KiB"] {
-            let output = run([
-                "bench",
-                "--json",
-                "--transport",
-                transport,
-                "--size",
-                size,
-                "--duration",
-                "0.2",
-            ]);
+            let arguments =
+                format!("bench --json --transport {transport} --size {size} --duration 0.2");
+            let output = run(arguments.split(' '));
             let printed = printed(&output);
             assert_eq!(printed.matches('\n').count(), 1);
             let report: serde_json::Value = serde_json::from_str(printed).unwrap();
@@ -42,7 +35,7 @@ fn a_measurement_is_one_json_object() {
 
 #[test]
 fn ctrl_c_ends_both_processes() {
-    let bench = Process::start(&["bench", "--duration", "600"]);
+    let bench = Process::words("bench --duration 600", &[]);
     let id = bench.id();
     let peer = second(&bench);
     signal("INT", id);
@@ -90,7 +83,7 @@ fn a_second_process_that_is_killed_ends_the_first_at_once() {
 
 #[test]
 fn a_first_process_that_is_killed_takes_the_second_along() {
-    let bench = Process::start(&["bench", "--duration", "600"]);
+    let bench = Process::words("bench --duration 600", &[]);
     let peer = second(&bench);
     signal("KILL", bench.id());
     let started = Instant::now();

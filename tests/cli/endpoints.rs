@@ -5,7 +5,9 @@ use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::Path;
 
 use crate::processes::signal;
-use crate::support::{PATIENCE, Process, TRANSPORTS, folder, printed, run, text, write_small};
+use crate::support::{
+    PATIENCE, Process, TRANSPORTS, folder, printed, run, send_to, text, write_small,
+};
 
 fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
@@ -13,15 +15,8 @@ fn is_socket(path: &Path) -> bool {
 
 /// What is said of an endpoint that cannot be bound.
 fn refused(transport: &str, endpoint: &str) -> String {
-    let output = run([
-        "recv",
-        "--transport",
-        transport,
-        "--bind",
-        endpoint,
-        "--timeout",
-        "0",
-    ]);
+    let arguments = format!("recv --transport {transport} --timeout 0 --bind");
+    let output = run(arguments.split(' ').chain([endpoint]));
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     text(&output.stderr).to_owned()
 }
@@ -51,27 +46,16 @@ fn a_process_that_listens_is_not_pushed_aside() {
         let small = write_small(folder.path());
         let endpoint = folder.ipc("socket");
         let receiver = Process::words(
-            &format!(
-                "recv --transport {transport} --bind {endpoint} --count 1 --timeout 60 --json"
-            ),
-            &[],
+            &format!("recv --json --transport {transport} --count 1 --timeout 60 --bind"),
+            &[&endpoint],
         );
         receiver.bound();
         for _ in 0..3 {
             let says = refused(transport, &endpoint);
             assert!(says.contains("another process is there"), "{says}");
         }
-        let sent = run([
-            "send",
-            "--transport",
-            transport,
-            "--connect",
-            &endpoint,
-            &small,
-        ]);
-        printed(&sent);
-        let (code, lines, notes) = receiver.end();
-        assert_eq!((code, lines.len()), (Some(0), 1), "{transport}: {notes:?}");
+        send_to(&endpoint, &["--transport", transport, &small]);
+        assert_eq!(receiver.succeeded(transport).len(), 1, "{transport}");
     }
 }
 
@@ -80,13 +64,13 @@ fn the_socket_of_a_process_that_was_killed_is_replaced() {
     for transport in TRANSPORTS {
         let folder = folder();
         let endpoint = folder.ipc("socket");
-        let arguments = ["recv", "--transport", transport, "--bind", &endpoint];
-        let killed = Process::start(&arguments);
+        let line = format!("recv --transport {transport} --bind");
+        let killed = Process::words(&line, &[&endpoint]);
         killed.bound();
         signal("KILL", killed.id());
         killed.end();
         assert!(is_socket(&folder.path().join("socket")), "{transport}");
-        let next = Process::start(&arguments);
+        let next = Process::words(&line, &[&endpoint]);
         assert_eq!(next.bound(), endpoint);
         signal("INT", next.id());
         assert_eq!(next.end().0, Some(130));
@@ -98,27 +82,18 @@ fn nothing_is_left_of_a_socket_afterwards() {
     for transport in TRANSPORTS {
         let folder = folder();
         let endpoint = folder.ipc("socket");
-        let receive = ["recv", "--transport", transport, "--bind", &endpoint];
+        let line = format!("recv --transport {transport} --bind");
         for end in ["INT", "TERM"] {
-            let receiver = Process::start(&receive);
+            let receiver = Process::words(&line, &[&endpoint]);
             receiver.bound();
             signal(end, receiver.id());
             let (code, _, notes) = receiver.end();
             assert_eq!(code, Some(130), "{notes:?}");
             assert!(folder.names().is_empty(), "{transport}, {end}");
         }
-        let bench = run([
-            "bench",
-            "--json",
-            "--transport",
-            transport,
-            "--endpoint",
-            &endpoint,
-            "--size",
-            "1",
-            "--duration",
-            "0",
-        ]);
+        let arguments =
+            format!("bench --json --transport {transport} --size 1 --duration 0 --endpoint");
+        let bench = run(arguments.split(' ').chain([&*endpoint]));
         let report: serde_json::Value = serde_json::from_str(printed(&bench)).unwrap();
         assert_eq!(report["endpoint"], *endpoint);
         assert!(folder.names().is_empty(), "{transport}, bench");
@@ -130,7 +105,7 @@ fn nothing_is_left_of_a_socket_afterwards() {
 fn the_socket_of_another_process_is_not_removed() {
     let folder = folder();
     let path = folder.path().join("socket");
-    let receiver = Process::start(&["recv", "--bind", &folder.ipc("socket")]);
+    let receiver = Process::words("recv --bind", &[&folder.ipc("socket")]);
     receiver.bound();
     let made = |path: &Path| fs::symlink_metadata(path).unwrap().modified().unwrap();
     let first = made(&path);

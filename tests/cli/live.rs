@@ -88,28 +88,16 @@ fn what_python_pushes_publishes_or_requests_is_printed_and_saved() {
         let folder = folder();
         let saved = folder.path().join("saved");
         let save = saved.to_str().unwrap();
+        let options = format!("--json --pattern {ours} --count {count} --timeout 60 --save");
         // The publisher binds, so that the subscriber is there when it starts.
         let (tool, peer) = if theirs == "pub" {
             let (peer, endpoint) = peer(&python, &[theirs, "bind", "tcp://127.0.0.1:*"], &messages);
-            let tool = Process::words(
-                &format!(
-                    "recv --connect {endpoint} --pattern {ours} --count {count} --timeout 60 --json --save {save}"
-                ),
-                &[],
-            );
+            let tool = Process::words(&format!("recv --connect {endpoint} {options}"), &[save]);
             (tool, peer)
         } else {
-            let tool = Process::words(
-                &format!(
-                    "recv --bind tcp://127.0.0.1:* --pattern {ours} --count {count} --timeout 60 --json --save {save}"
-                ),
-                &[],
-            );
-            let endpoint = tool.bound();
-            (
-                tool,
-                peer(&python, &[theirs, "connect", &endpoint], &messages).0,
-            )
+            let (tool, endpoint) = Process::receiver(&options, &[save]);
+            let (peer, _) = peer(&python, &[theirs, "connect", &endpoint], &messages);
+            (tool, peer)
         };
         let (code, printed, notes) = tool.end();
         assert_eq!(code, Some(0), "{ours}: {notes:?}");
@@ -150,12 +138,15 @@ fn what_is_sent_reaches_python_byte_for_byte() {
             bundle.to_str().unwrap().to_owned()
         })
         .collect();
+    let files: Vec<_> = files.iter().map(String::as_str).collect();
     let count = messages.len().to_string();
     for (ours, theirs) in [("push", "pull"), ("pub", "sub"), ("req", "rep")] {
         let (peer, endpoint) = peer(&python, &[theirs, "bind", "tcp://127.0.0.1:*", &count], &[]);
-        let mut arguments = vec!["send", "--connect", &endpoint, "--pattern", ours, "--json"];
-        arguments.extend(files.iter().map(String::as_str));
-        let (code, printed, notes) = Process::start(&arguments).end();
+        let sender = Process::words(
+            &format!("send --json --connect {endpoint} --pattern {ours}"),
+            &files,
+        );
+        let (code, printed, notes) = sender.end();
         assert_eq!(code, Some(0), "{ours}: {notes:?}");
         assert!(
             notes
@@ -164,9 +155,7 @@ fn what_is_sent_reaches_python_byte_for_byte() {
                 .starts_with(&format!("sent {count} messages, ")),
             "{notes:?}"
         );
-        let (code, lines, stderr) = peer.end();
-        assert_eq!(code, Some(0), "{ours}: {stderr:?}");
-        assert!(came(&lines) == messages, "{ours}");
+        assert!(came(&peer.succeeded(ours)) == messages, "{ours}");
         if ours == "req" {
             assert_eq!(printed, inspected(&messages));
         } else {
@@ -186,17 +175,14 @@ fn a_relay_between_two_python_peers_changes_nothing_and_records_all() {
     let tee = folder.path().join("tee");
     let (pull, to) = peer(&python, &["pull", "bind", "tcp://127.0.0.1:*", &count], &[]);
     let relay = Process::words(
-        &format!("relay --from tcp://127.0.0.1:* --to {to} --tee"),
-        &[tee.to_str().unwrap(), "--count", &count, "--timeout", "60"],
+        &format!("relay --from tcp://127.0.0.1:* --to {to} --count {count} --timeout 60 --tee"),
+        &[tee.to_str().unwrap()],
     );
     let from = relay.bound();
     let (push, _) = peer(&python, &["push", "connect", &from], &messages);
-    assert_eq!(push.end().0, Some(0));
-    let (code, printed, notes) = relay.end();
-    assert_eq!((code, printed.len()), (Some(0), 0), "{notes:?}");
-    let (code, lines, stderr) = pull.end();
-    assert_eq!(code, Some(0), "{stderr:?}");
-    assert!(came(&lines) == messages);
+    push.succeeded("push");
+    assert_eq!(relay.succeeded("relay").len(), 0);
+    assert!(came(&pull.succeeded("pull")) == messages);
     for (index, message) in messages.iter().enumerate() {
         assert!(read_bundle(&tee.join(format!("message{index:06}.bundle"))) == *message);
     }
@@ -215,9 +201,7 @@ fn a_relay_takes_the_replies_of_python_back() {
         &[tee.to_str().unwrap()],
     );
     let (req, _) = peer(&python, &["req", "connect", &relay.bound()], &messages);
-    let (code, replies, stderr) = req.end();
-    assert_eq!(code, Some(0), "{stderr:?}");
-    assert!(came(&replies) == messages);
+    assert!(came(&req.succeeded("req")) == messages);
     assert!(came(&rep.end().1) == messages);
     assert_eq!(fs::read_dir(&tee).unwrap().count(), messages.len() * 2);
     crate::processes::signal("INT", relay.id());
@@ -233,16 +217,14 @@ fn a_relay_between_a_pair_goes_both_ways() {
     theirs.reverse();
     let (right, to) = peer(&python, &["pair", "bind", "tcp://127.0.0.1:*"], &theirs);
     let relay = Process::words(
-        &format!("relay --pattern pair --from tcp://127.0.0.1:* --to {to} --count"),
-        &[&(ours.len() * 2).to_string(), "--timeout", "60"],
+        &format!(
+            "relay --pattern pair --from tcp://127.0.0.1:* --to {to} --timeout 60 --count {}",
+            ours.len() * 2
+        ),
+        &[],
     );
     let (left, _) = peer(&python, &["pair", "connect", &relay.bound()], &ours);
-    let (code, lines, stderr) = left.end();
-    assert_eq!(code, Some(0), "{stderr:?}");
-    assert!(came(&lines) == theirs);
-    let (code, lines, stderr) = right.end();
-    assert_eq!(code, Some(0), "{stderr:?}");
-    assert!(came(&lines) == ours);
-    let (code, _, notes) = relay.end();
-    assert_eq!(code, Some(0), "{notes:?}");
+    assert!(came(&left.succeeded("left")) == theirs);
+    assert!(came(&right.succeeded("right")) == ours);
+    relay.succeeded("relay");
 }

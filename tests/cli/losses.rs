@@ -9,17 +9,11 @@ use tensorwire::transport::{Frames as _, RecvFrames as _, SendFrames as _, Wait}
 
 use crate::processes::{gone, signal, within};
 use crate::support::{
-    PATIENCE, Process, TRANSPORTS, command, folder, printed, read_bundle, run, text, write_bundle,
+    PATIENCE, Process, TRANSPORTS, command, folder, read_bundle, run, send_to, text, write_bundle,
     write_large, write_small,
 };
 
 const MIB: usize = 1 << 20;
-
-/// Starts the tool with these arguments: the fixed ones in one text, then those that may hold spaces.
-fn start(arguments: &str, rest: &[&str]) -> Process {
-    let arguments = arguments.split(' ').chain(rest.iter().copied());
-    Process::start(&arguments.collect::<Vec<_>>())
-}
 
 /// A receiver that takes what the connection holds, and no more.
 struct Idle {
@@ -54,7 +48,7 @@ fn what_does_not_leave_in_time_is_said_to_be_lost() {
         let idle = Idle::of(transport);
         let folder = folder();
         let large = write_large(folder.path(), MIB);
-        let (code, _, notes) = start(
+        let (code, _, notes) = Process::words(
             &format!("send --transport {transport} --count 64 --timeout 5 --connect"),
             &[&idle.endpoint, &large],
         )
@@ -80,14 +74,14 @@ fn what_waits_at_the_end_still_leaves() {
         let folder = folder();
         let large = write_large(folder.path(), MIB);
         let relay = relayed.then(|| {
-            start(
+            Process::words(
                 "relay --count 64 --timeout 60 --from tcp://127.0.0.1:* --to",
                 &[slow.endpoint()],
             )
         });
         let to = relay.as_ref().map(Process::bound);
         let to = to.as_deref().unwrap_or_else(|| slow.endpoint());
-        let sender = start("send --count 64 --timeout 60 --connect", &[to, &large]);
+        let sender = Process::words("send --count 64 --timeout 60 --connect", &[to, &large]);
         sender.said("sent 64 messages");
         if let Some(relay) = &relay {
             relay.said("relayed 64 messages");
@@ -98,8 +92,7 @@ fn what_waits_at_the_end_still_leaves() {
             received.unwrap_or_else(|error| panic!("{relayed}, message {number}: {error}"));
         }
         for process in std::iter::once(sender).chain(relay) {
-            let (code, _, notes) = process.end();
-            assert_eq!(code, Some(0), "{relayed}: {notes:?}");
+            process.succeeded(if relayed { "relayed" } else { "sent" });
         }
     }
 }
@@ -111,7 +104,7 @@ fn no_more_waits_than_memory_bears() {
         let idle = Idle::of(transport);
         let folder = folder();
         let large = write_large(folder.path(), 32 * MIB);
-        let (code, _, notes) = start(
+        let (code, _, notes) = Process::words(
             &format!("send --transport {transport} --count 40 --timeout 5 --connect"),
             &[&idle.endpoint, &large],
         )
@@ -132,11 +125,11 @@ fn no_more_waits_than_memory_bears() {
 fn a_relay_whose_messages_nobody_takes_keeps_its_timeout() {
     let folder = folder();
     let small = write_small(folder.path());
-    let relay = start(
+    let relay = Process::words(
         "relay --timeout 5 --from tcp://127.0.0.1:* --to",
         &[&folder.ipc("nobody")],
     );
-    printed(&run(["send", "--connect", &relay.bound(), &small]));
+    send_to(&relay.bound(), &[&small]);
     let (code, _, notes) = relay.end();
     assert_eq!(code, Some(1), "{notes:?}");
     assert_eq!(
@@ -158,11 +151,11 @@ fn a_relay_that_is_interrupted_says_what_it_had_in_hand() {
     let folder = folder();
     let small = write_small(folder.path());
     let tee = folder.path().join("tee");
-    let relay = start(
+    let relay = Process::words(
         "relay --from tcp://127.0.0.1:* --to",
         &[&folder.ipc("nobody"), "--tee", tee.to_str().unwrap()],
     );
-    printed(&run(["send", "--connect", &relay.bound(), &small]));
+    send_to(&relay.bound(), &[&small]);
     let saved = tee.join("message000000.bundle");
     within(PATIENCE, "a message", || saved.exists().then_some(()));
     signal("INT", relay.id());
@@ -181,23 +174,21 @@ fn a_relay_waits_for_a_receiver_and_loses_nothing() {
         let folder = folder();
         let small = write_small(folder.path());
         let to = folder.ipc("to");
-        let relay = start(
+        let relay = Process::words(
             &format!(
                 "relay --timeout 60 --count 5 --to-transport {transport} --from tcp://127.0.0.1:* --to"
             ),
             &[&to],
         );
         let from = relay.bound();
-        printed(&run(["send", "--count", "5", "--connect", &from, &small]));
-        let receiver = start(
+        send_to(&from, &["--count", "5", &small]);
+        let receiver = Process::words(
             &format!("recv --timeout 60 --count 5 --json --transport {transport} --bind"),
             &[&to],
         );
         receiver.bound();
-        let (code, _, notes) = relay.end();
-        assert_eq!(code, Some(0), "{transport}: {notes:?}");
-        let (code, lines, notes) = receiver.end();
-        assert_eq!((code, lines.len()), (Some(0), 5), "{transport}: {notes:?}");
+        relay.succeeded(transport);
+        assert_eq!(receiver.succeeded(transport).len(), 5, "{transport}");
     }
 }
 
@@ -205,7 +196,7 @@ fn a_relay_waits_for_a_receiver_and_loses_nothing() {
 #[test]
 fn a_reply_that_comes_too_late_is_not_taken_for_another() {
     let mut server = Context::new().router().bind("tcp://127.0.0.1:*").unwrap();
-    let relay = start(
+    let relay = Process::words(
         "relay --timeout 8 --count 2 --pattern rep --from tcp://127.0.0.1:* --to",
         &[server.endpoint()],
     );
@@ -219,7 +210,7 @@ fn a_reply_that_comes_too_late_is_not_taken_for_another() {
             &format!("{number}.bundle"),
             &[metadata.into_bytes()],
         );
-        start(
+        Process::words(
             "send --json --pattern req --timeout 60 --connect",
             &[&from, path.to_str().unwrap()],
         )
@@ -237,14 +228,12 @@ fn a_reply_that_comes_too_late_is_not_taken_for_another() {
         // Who asked first may be known to be gone.
         let _ = server.to(request.envelope()).send_frames(&frames, patience);
     }
-    let (code, lines, notes) = answered.end();
-    assert_eq!(code, Some(0), "{notes:?}");
+    let lines = answered.succeeded("send");
     assert!(
         lines[0].contains(r#""scalar_fields":{"number":2}"#),
         "{lines:?}"
     );
-    let (code, _, notes) = relay.end();
-    assert_eq!(code, Some(0), "{notes:?}");
+    relay.succeeded("relay");
     signal("INT", unanswered.id());
     assert_eq!(unanswered.end().0, Some(130));
 }
@@ -258,21 +247,13 @@ fn a_message_that_cannot_be_saved_leaves_no_part_of_it() {
     // No file may have more than some KiB, as where a disk is full.
     let mut limited = std::process::Command::new("sh");
     limited.args(["-c", "ulimit -f 64; trap '' XFSZ; exec \"$0\" \"$@\""]);
-    let tool = command([
-        "recv",
-        "--json",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--timeout",
-        "60",
-        "--save",
-        saved.to_str().unwrap(),
-    ]);
+    let arguments = "recv --json --bind tcp://127.0.0.1:* --timeout 60 --save";
+    let tool = command(arguments.split(' ').chain(saved.to_str()));
     limited.arg(tool.get_program()).args(tool.get_args());
     limited.stdin(Stdio::null());
     let receiver = Process::spawn(limited);
     let endpoint = receiver.bound();
-    printed(&run(["send", "--connect", &endpoint, &small, &large]));
+    send_to(&endpoint, &[&small, &large]);
     let (code, lines, notes) = receiver.end();
     assert_eq!((code, lines.len()), (Some(1), 1), "{notes:?}");
     assert!(notes[0].starts_with("received 2 messages, "), "{notes:?}");
@@ -304,18 +285,8 @@ fn a_message_that_the_transport_refuses_is_one_json_object_too() {
     let folder = folder();
     let many = write_bundle(folder.path(), "many.bundle", &vec![Vec::new(); 5000]);
     let small = write_small(folder.path());
-    let receiver = start(
-        "recv --json --count 1 --timeout 60 --bind",
-        &["tcp://127.0.0.1:*"],
-    );
-    let endpoint = receiver.bound();
-    printed(&run([
-        "send",
-        "--connect",
-        &endpoint,
-        many.to_str().unwrap(),
-        &small,
-    ]));
+    let (receiver, endpoint) = Process::receiver("--json --count 1 --timeout 60", &[]);
+    send_to(&endpoint, &[many.to_str().unwrap(), &small]);
     let (code, lines, notes) = receiver.end();
     assert_eq!((code, lines.len()), (Some(2), 2), "{notes:?}");
     assert_eq!(
@@ -337,8 +308,7 @@ fn ctrl_c_twice_ends_a_receiver_whose_output_nobody_reads() {
     let mut receiver = command(["recv", "--json", "--bind", &endpoint]);
     receiver.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut receiver = receiver.spawn().unwrap();
-    let sent = run(["send", "--connect", &endpoint, bundle.to_str().unwrap()]);
-    printed(&sent);
+    send_to(&endpoint, &[bundle.to_str().unwrap()]);
     let mut pipe = receiver.stdout.take().unwrap();
     pipe.read_exact(&mut [0]).unwrap();
     within(PATIENCE, "its end", || {

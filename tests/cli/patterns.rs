@@ -1,9 +1,10 @@
 //! The tool at both ends: every pattern, over every transport of this build.
 
 use std::fs;
+use std::path::Path;
 
 use crate::processes::signal;
-use crate::support::{Process, TRANSPORTS, folder, read_bundle, write_bundle};
+use crate::support::{Process, TRANSPORTS, folder, read_bundle, send_to, write_bundle};
 
 /// A message of two tensors, one of them large, whose scalars say its number.
 fn message(number: usize) -> Vec<Vec<u8>> {
@@ -23,48 +24,34 @@ fn numbers(lines: &[String]) -> Vec<u64> {
     lines.iter().map(number).collect()
 }
 
+/// Such a message in a file.
+fn write_message(folder: &Path, number: usize) -> String {
+    let bundle = write_bundle(folder, &format!("{number}.bundle"), &message(number));
+    bundle.to_str().unwrap().to_owned()
+}
+
 #[test]
 fn what_one_sends_the_other_receives_in_order() {
     let folder = folder();
     let files: Vec<_> = (0..3)
-        .map(|number| {
-            let bundle = write_bundle(folder.path(), &format!("{number}.bundle"), &message(number));
-            bundle.to_str().unwrap().to_owned()
-        })
+        .map(|number| write_message(folder.path(), number))
         .collect();
+    let files: Vec<_> = files.iter().map(String::as_str).collect();
     for &transport in TRANSPORTS {
         for (sends, receives) in [("push", "pull"), ("pair", "pair"), ("req", "rep")] {
-            let receiver = Process::words(
-                &format!(
-                    "recv --transport {transport} --bind tcp://127.0.0.1:* --pattern {receives} --count 7 --timeout 60 --json"
-                ),
-                &[],
+            let case = format!("{transport} {sends}");
+            let options = format!("--json --count 7 --transport {transport} --pattern");
+            let (receiver, endpoint) =
+                Process::receiver(&format!("--timeout 60 {options} {receives}"), &[]);
+            let sender = Process::words(
+                &format!("send --connect {endpoint} {options} {sends}"),
+                &files,
             );
-            let endpoint = receiver.bound();
-            let mut arguments = vec![
-                "send",
-                "--transport",
-                transport,
-                "--connect",
-                &endpoint,
-                "--pattern",
-                sends,
-                "--count",
-                "7",
-                "--json",
-            ];
-            arguments.extend(files.iter().map(String::as_str));
-            let (code, replies, notes) = Process::start(&arguments).end();
-            assert_eq!(code, Some(0), "{transport} {sends}: {notes:?}");
-            let (code, lines, notes) = receiver.end();
-            assert_eq!(code, Some(0), "{transport} {sends}: {notes:?}");
-            assert_eq!(
-                numbers(&lines),
-                [0, 1, 2, 0, 1, 2, 0],
-                "{transport} {sends}"
-            );
+            let replies = sender.succeeded(&case);
+            let lines = receiver.succeeded(&case);
+            assert_eq!(numbers(&lines), [0, 1, 2, 0, 1, 2, 0], "{case}");
             let answered = if sends == "req" { 7 } else { 0 };
-            assert_eq!(replies.len(), answered, "{transport} {sends}");
+            assert_eq!(replies.len(), answered, "{case}");
         }
     }
 }
@@ -72,27 +59,24 @@ fn what_one_sends_the_other_receives_in_order() {
 #[test]
 fn what_is_published_reaches_who_has_joined() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(5));
+    let bundle = write_message(folder.path(), 5);
     for &transport in TRANSPORTS {
         let endpoint = folder.ipc(transport);
+        let options = format!("--count 2 --transport {transport} --pattern");
         let receiver = Process::words(
-            &format!(
-                "recv --transport {transport} --bind {endpoint} --pattern sub --count 2 --timeout 60 --json"
-            ),
-            &[],
+            &format!("recv --json --timeout 60 {options} sub --bind"),
+            &[&endpoint],
         );
         receiver.bound();
-        let (code, _, notes) = Process::words(
-            &format!("send --transport {transport} --connect {endpoint} --pattern pub --count 2"),
-            &[bundle.to_str().unwrap()],
-        )
-        .end();
-        assert_eq!(code, Some(0), "{transport}: {notes:?}");
-        let (code, lines, notes) = receiver.end();
+        let sender = Process::words(
+            &format!("send {options} pub --connect"),
+            &[&endpoint, &bundle],
+        );
+        sender.succeeded(transport);
         assert_eq!(
-            (code, numbers(&lines)),
-            (Some(0), vec![5, 5]),
-            "{transport}: {notes:?}"
+            numbers(&receiver.succeeded(transport)),
+            [5, 5],
+            "{transport}"
         );
     }
 }
@@ -100,26 +84,11 @@ fn what_is_published_reaches_who_has_joined() {
 #[test]
 fn a_malformed_message_is_said_to_be_and_the_next_one_is_printed() {
     let folder = folder();
-    let bad = write_bundle(
-        folder.path(),
-        "bad.bundle",
-        &[b"{\"tensor_descriptors\":7}".to_vec()],
-    );
-    let good = write_bundle(folder.path(), "good.bundle", &message(1));
-    let receiver = Process::words(
-        "recv --bind tcp://127.0.0.1:* --count 2 --timeout 60 --json",
-        &[],
-    );
-    let endpoint = receiver.bound();
-    let sent = Process::start(&[
-        "send",
-        "--connect",
-        &endpoint,
-        bad.to_str().unwrap(),
-        good.to_str().unwrap(),
-    ])
-    .end();
-    assert_eq!(sent.0, Some(0), "{sent:?}");
+    let bad = b"{\"tensor_descriptors\":7}".to_vec();
+    let bad = write_bundle(folder.path(), "bad.bundle", &[bad]);
+    let good = write_message(folder.path(), 1);
+    let (receiver, endpoint) = Process::receiver("--json --count 2 --timeout 60", &[]);
+    send_to(&endpoint, &[bad.to_str().unwrap(), &good]);
     let (code, lines, notes) = receiver.end();
     assert_eq!(code, Some(2), "{notes:?}");
     assert_eq!(
@@ -136,18 +105,10 @@ fn a_malformed_message_is_said_to_be_and_the_next_one_is_printed() {
 #[test]
 fn an_empty_line_stands_between_messages() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::words("recv --bind tcp://127.0.0.1:* --count 2 --timeout 60", &[]);
-    let endpoint = receiver.bound();
-    let bundle = bundle.to_str().unwrap();
-    let sent = Process::words(
-        &format!("send --connect {endpoint} --count 2 {bundle}"),
-        &[],
-    )
-    .end();
-    assert_eq!(sent.0, Some(0), "{sent:?}");
-    let (code, lines, notes) = receiver.end();
-    assert_eq!(code, Some(0), "{notes:?}");
+    let bundle = write_message(folder.path(), 1);
+    let (receiver, endpoint) = Process::receiver("--count 2 --timeout 60", &[]);
+    send_to(&endpoint, &["--count", "2", &bundle]);
+    let lines = receiver.succeeded("recv");
     let messages: Vec<_> = lines.split(|line| line.is_empty()).collect();
     assert_eq!(messages.len(), 2, "{lines:?}");
     assert_eq!(messages[0], messages[1]);
@@ -157,15 +118,9 @@ fn an_empty_line_stands_between_messages() {
 #[test]
 fn ctrl_c_ends_a_receiver_with_a_summary() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::words("recv --bind tcp://127.0.0.1:* --json", &[]);
-    let endpoint = receiver.bound();
-    let sent = Process::words(
-        &format!("send --connect {endpoint} --count 3"),
-        &[bundle.to_str().unwrap()],
-    )
-    .end();
-    assert_eq!(sent.0, Some(0));
+    let bundle = write_message(folder.path(), 1);
+    let (receiver, endpoint) = Process::receiver("--json", &[]);
+    send_to(&endpoint, &["--count", "3", &bundle]);
     for _ in 0..3 {
         receiver.line();
     }
@@ -184,13 +139,8 @@ fn ctrl_c_ends_a_receiver_with_a_summary() {
 #[test]
 fn ctrl_c_ends_a_sender_that_waits_for_a_receiver() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let sender = Process::start(&[
-        "send",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        bundle.to_str().unwrap(),
-    ]);
+    let bundle = write_message(folder.path(), 1);
+    let sender = Process::words("send --bind tcp://127.0.0.1:*", &[&bundle]);
     sender.bound();
     signal("INT", sender.id());
     let (code, _, notes) = sender.end();
@@ -201,35 +151,21 @@ fn ctrl_c_ends_a_sender_that_waits_for_a_receiver() {
 #[test]
 fn a_rate_is_kept_to() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::words(
-        "recv --bind tcp://127.0.0.1:* --count 6 --timeout 60 --json",
-        &[],
-    );
-    let endpoint = receiver.bound();
+    let bundle = write_message(folder.path(), 1);
+    let (receiver, endpoint) = Process::receiver("--json --count 6 --timeout 60", &[]);
     let started = std::time::Instant::now();
-    let sent = Process::words(
-        &format!("send --connect {endpoint} --count 6 --rate 20"),
-        &[bundle.to_str().unwrap()],
-    )
-    .end();
-    assert_eq!(sent.0, Some(0));
+    send_to(&endpoint, &["--count", "6", "--rate", "20", &bundle]);
     // Five pauses between six messages.
     assert!(started.elapsed().as_millis() >= 250);
-    assert_eq!(receiver.end().0, Some(0));
+    receiver.succeeded("recv");
 }
 
 #[test]
 fn a_receiver_that_gets_too_few_says_how_many() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
-    let receiver = Process::words(
-        "recv --bind tcp://127.0.0.1:* --count 2 --timeout 2 --json",
-        &[],
-    );
-    let endpoint = receiver.bound();
-    let sent = Process::start(&["send", "--connect", &endpoint, bundle.to_str().unwrap()]).end();
-    assert_eq!(sent.0, Some(0));
+    let bundle = write_message(folder.path(), 1);
+    let (receiver, endpoint) = Process::receiver("--json --count 2 --timeout 2", &[]);
+    send_to(&endpoint, &[&bundle]);
     let (code, lines, notes) = receiver.end();
     assert_eq!((code, lines.len()), (Some(1), 1));
     assert!(
@@ -256,38 +192,29 @@ fn a_relay_passes_messages_on_between_transports() {
 fn relayed(from: &str, to: &str, sends: &str, receives: &str) {
     let case = format!("{sends} over {from}, {receives} over {to}");
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(9));
+    let bundle = write_message(folder.path(), 9);
     let (first, last) = (folder.ipc("first"), folder.ipc("last"));
     let tee = folder.path().join("tee");
-    let limits = ["--count", "3", "--timeout", "60"];
+    let limits = "--count 3 --timeout 60";
     let receiver = Process::words(
-        &format!("recv --json --transport {to} --bind {last} --pattern {receives}"),
-        &limits,
+        &format!("recv --json --transport {to} --pattern {receives} {limits} --bind"),
+        &[&last],
     );
     receiver.bound();
     let relay = Process::words(
         &format!(
-            "relay --pattern {receives} --from {first} --from-transport {from} --to {last} \
-             --to-transport {to} --tee {}",
-            tee.display()
+            "relay --pattern {receives} --from-transport {from} --to-transport {to} {limits} --from"
         ),
-        &limits,
+        &[&first, "--to", &last, "--tee", tee.to_str().unwrap()],
     );
     relay.bound();
     let sender = Process::words(
-        &format!("send --json --transport {from} --connect {first} --pattern {sends} --count 3"),
-        &[bundle.to_str().unwrap()],
+        &format!("send --json --transport {from} --pattern {sends} --count 3 --connect"),
+        &[&first, &bundle],
     );
-    let (code, replies, notes) = sender.end();
-    assert_eq!(code, Some(0), "{case}: {notes:?}");
-    let (code, _, notes) = relay.end();
-    assert_eq!(code, Some(0), "{case}: {notes:?}");
-    let (code, lines, notes) = receiver.end();
-    assert_eq!(
-        (code, numbers(&lines)),
-        (Some(0), vec![9; 3]),
-        "{case}: {notes:?}"
-    );
+    let replies = sender.succeeded(&case);
+    relay.succeeded(&case);
+    assert_eq!(numbers(&receiver.succeeded(&case)), [9; 3], "{case}");
     let answered = if sends == "req" { 3 } else { 0 };
     assert_eq!(replies.len(), answered, "{case}");
     let names = fs::read_dir(&tee).unwrap();
@@ -319,22 +246,13 @@ fn relayed(from: &str, to: &str, sends: &str, receives: &str) {
 #[test]
 fn what_is_recorded_twice_into_one_folder_is_all_kept() {
     let folder = folder();
-    let bundle = write_bundle(folder.path(), "m.bundle", &message(1));
+    let bundle = write_message(folder.path(), 1);
     let saved = folder.path().join("saved");
+    let save = saved.to_str().unwrap();
     for round in 1..=2 {
-        let receiver = Process::words(
-            "recv --bind tcp://127.0.0.1:* --count 1 --timeout 60 --save",
-            &[saved.to_str().unwrap()],
-        );
-        let endpoint = receiver.bound();
-        assert_eq!(
-            Process::start(&["send", "--connect", &endpoint, bundle.to_str().unwrap()])
-                .end()
-                .0,
-            Some(0)
-        );
-        let (code, lines, notes) = receiver.end();
-        assert_eq!(code, Some(0), "{notes:?}");
+        let (receiver, endpoint) = Process::receiver("--count 1 --timeout 60 --save", &[save]);
+        send_to(&endpoint, &[&bundle]);
+        let lines = receiver.succeeded("recv");
         assert_eq!(lines[0], "2 tensors, 97.7 KiB");
         assert_eq!(fs::read_dir(&saved).unwrap().count(), round);
     }

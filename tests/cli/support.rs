@@ -48,6 +48,13 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).unwrap()
 }
 
+/// Sends to this endpoint, files and options as they follow, and sees it end with 0.
+#[track_caller]
+pub(crate) fn send_to(endpoint: &str, rest: &[&str]) {
+    let arguments = [&[endpoint], rest].concat();
+    Process::words("send --connect", &arguments).succeeded("send");
+}
+
 /// What it printed, if it was content.
 pub(crate) fn printed(output: &Output) -> &str {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -118,14 +125,17 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(arguments: &[&str]) -> Self {
-        Self::spawn(command(arguments))
-    }
-
     /// Starts it with the words of this line, and then these.
     pub(crate) fn words(line: &str, rest: &[&str]) -> Self {
-        let words: Vec<_> = line.split(' ').chain(rest.iter().copied()).collect();
-        Self::start(&words)
+        let words = line.split_whitespace().chain(rest.iter().copied());
+        Self::spawn(command(words))
+    }
+
+    /// Starts a receiver at a port that is free, with these words too, and gives its endpoint.
+    pub(crate) fn receiver(line: &str, rest: &[&str]) -> (Self, String) {
+        let receiver = Self::words(&format!("recv --bind tcp://127.0.0.1:* {line}"), rest);
+        let endpoint = receiver.bound();
+        (receiver, endpoint)
     }
 
     pub(crate) fn spawn(mut command: Command) -> Self {
@@ -183,6 +193,14 @@ impl Process {
         // The readers end with the pipes.
         let rest = |lines: &Receiver<String>| lines.iter().collect();
         (status.code(), rest(&self.stdout), rest(&self.stderr))
+    }
+
+    /// Waits until it has ended, which must be with 0: the rest of stdout.
+    #[track_caller]
+    pub(crate) fn succeeded(self, case: &str) -> Vec<String> {
+        let (code, lines, notes) = self.end();
+        assert_eq!(code, Some(0), "{case}: {notes:?}");
+        lines
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::support::{Process, command, drain, folder, text, write_bundle};
+use crate::support::{Process, command, drain, folder, send_to, text, write_bundle};
 
 /// The tool on a terminal of so many columns.
 pub(crate) struct Terminal {
@@ -222,30 +222,13 @@ fn the_rate_is_shown_on_a_terminal_alone() {
     let folder = folder();
     let bundle = write_bundle(folder.path(), "m.bundle", &wide());
     let endpoint = folder.ipc("rate");
-    let arguments = [
-        "recv",
-        "--bind",
-        &endpoint,
-        "--count",
-        "8",
-        "--timeout",
-        "60",
-        "--json",
-    ];
+    let receive = "recv --json --count 8 --timeout 60 --bind";
     let send = || {
-        let arguments = [
-            "send",
-            "--connect",
-            &endpoint,
-            "--count",
-            "8",
-            "--rate",
-            "20",
-            bundle.to_str().unwrap(),
-        ];
-        assert_eq!(Process::start(&arguments).end().0, Some(0));
+        let bundle = bundle.to_str().unwrap();
+        send_to(&endpoint, &["--count", "8", "--rate", "20", bundle]);
     };
-    let terminal = Terminal::start(100, command(arguments), true);
+    let tool = command(receive.split(' ').chain([&*endpoint]));
+    let terminal = Terminal::start(100, tool, true);
     send();
     let (screen, code) = terminal.end();
     assert_eq!(code, Some(0), "{screen:?}");
@@ -263,7 +246,7 @@ fn the_rate_is_shown_on_a_terminal_alone() {
         "{screen:?}"
     );
 
-    let receiver = Process::start(&arguments);
+    let receiver = Process::words(receive, &[&endpoint]);
     receiver.bound();
     send();
     let (code, lines, notes) = receiver.end();

@@ -265,18 +265,8 @@ fn files_of_tensors_are_sent_as_messages() {
     let single = folder.path().join("la\u{e9}tents.npy");
     fs::write(&single, hostile::array("<f4", "(2, 1)", &[7; 8])).unwrap();
     let saved = folder.path().join("saved");
-    let receiver = Process::start(&[
-        "recv",
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--count",
-        "4",
-        "--timeout",
-        "60",
-        "--save",
-        saved.to_str().unwrap(),
-    ]);
-    let endpoint = receiver.bound();
+    let (receiver, endpoint) =
+        Process::receiver("--count 4 --timeout 60 --save", &[saved.to_str().unwrap()]);
     let mut arguments = vec!["send".as_ref(), "--connect".as_ref(), Path::new(&endpoint)];
     arguments.extend(files.iter().map(PathBuf::as_path));
     arguments.push(&single);
