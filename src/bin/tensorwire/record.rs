@@ -31,20 +31,23 @@ impl Recorder {
 
     /// Saves a message under the next name that is free; `what` stands in it.
     pub(crate) fn save(&mut self, what: &str, frames: &[&[u8]]) -> Result<(), Failure> {
+        let (path, file) = self.create(what)?;
+        let mut file = BufWriter::new(file);
+        let written = bundle::write_to(frames, &mut file).and_then(|_| file.flush());
+        written.map_err(|error| {
+            // A part of a message is worse than none.
+            let _ = fs::remove_file(&path);
+            Failure::file("write", &path, &error)
+        })
+    }
+
+    /// Makes the file of the next name that is free.
+    fn create(&mut self, what: &str) -> Result<(PathBuf, File), Failure> {
         loop {
             let path = self.folder.join(format!("{what}{:06}.bundle", self.next));
             self.next += 1;
             match File::create_new(&path) {
-                Ok(file) => {
-                    let mut file = BufWriter::new(file);
-                    let written = bundle::write_to(frames, &mut file).and_then(|_| file.flush());
-                    if let Err(error) = written {
-                        // A part of a message is worse than none.
-                        let _ = fs::remove_file(&path);
-                        return Err(Failure::file("write", &path, &error));
-                    }
-                    return Ok(());
-                }
+                Ok(file) => return Ok((path, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Failure::file("write", &path, &error)),
             }
