@@ -269,15 +269,11 @@ impl Peer {
             ))
         };
         let program = std::env::current_exe().map_err(cannot)?;
-        let transport = match transport {
-            Transport::Nng => "nng",
-            Transport::Zmq => "zmq",
-        };
         let mut command = Command::new(program);
         command.args([
             "bench-peer",
             "--transport",
-            transport,
+            transport.name(),
             "--endpoint",
             endpoint,
         ]);

@@ -36,13 +36,6 @@ impl Report {
         }
     }
 
-    const fn transport(&self) -> &'static str {
-        match self.transport {
-            Transport::Nng => "nng",
-            Transport::Zmq => "zmq",
-        }
-    }
-
     /// The time that this share of the round trips stayed within.
     fn percentile(&self, share: f64) -> Duration {
         let last = self.times.len().saturating_sub(1);
@@ -72,7 +65,7 @@ impl Report {
         let (messages, bytes) = self.rates();
         format!(
             r#"{{"kind":"bench","transport":"{}","endpoint":{},"size":{},"latency":{{"round_trips":{},"min_us":{},"mean_us":{},"p50_us":{},"p90_us":{},"p99_us":{},"p999_us":{},"max_us":{}}},"throughput":{{"messages":{},"seconds":{},"messages_per_second":{},"bytes_per_second":{}}}}}"#,
-            self.transport(),
+            self.transport.name(),
             json::string(&self.endpoint),
             self.size,
             self.times.len(),
@@ -94,7 +87,7 @@ impl Report {
     pub(super) fn text(&self, width: Option<usize>) -> String {
         let mut text = format!(
             "{BOLD}{}{RESET} at {CYAN}{}{RESET}, two processes,\n{} a message\n\n",
-            self.transport(),
+            self.transport.name(),
             crate::safe_text::line(&self.endpoint),
             table::bytes(self.size),
         );
@@ -173,7 +166,7 @@ impl Report {
     }
 }
 
-/// So many bars are aimed at, and no more than the other made.
+/// How many bars are aimed at, and the most that are drawn.
 const BARS: f64 = 12.0;
 const MOST_BARS: usize = 16;
 

@@ -27,6 +27,16 @@ impl At {
     }
 }
 
+impl Transport {
+    /// What it is called on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Nng => "nng",
+            Self::Zmq => "zmq",
+        }
+    }
+}
+
 impl<'a> Place<'a> {
     /// Refuses what would never meet a peer, or would harm what is there.
     ///
