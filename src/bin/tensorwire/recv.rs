@@ -19,9 +19,7 @@ pub(crate) fn run(arguments: &RecvArguments, output: &mut Output) -> Result<Done
     let mut recorder = arguments.save.as_deref().map(Recorder::new).transpose()?;
     let place = arguments.at.place();
     let mut socket = Socket::receiver(place, arguments.pattern)?;
-    if place.bind {
-        note(&format!("bound to {}", socket.endpoint()));
-    }
+    socket.tell_bound();
     let answer = encode_to_vec(NO_TENSORS, &NO_SCALARS);
     let answer = answer.map_err(|error| Failure::Could(format!("cannot encode: {error}")))?;
     let mut printer = Printer::new(arguments.show);

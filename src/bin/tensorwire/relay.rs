@@ -34,30 +34,18 @@ pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
         in_hand: false,
         patience: arguments.limits.timeout,
     };
-    for (socket, place) in [(&relay.from, from), (&relay.to, to)] {
-        if place.bind {
-            relay
-                .rate
-                .aside(|| note(&format!("bound to {}", socket.endpoint())));
-        }
-    }
+    relay.from.tell_bound();
+    relay.to.tell_bound();
     let mut watch = Watch::new(arguments.limits, from.bind);
     let passed = relay.pass(arguments.pattern, to, &mut watch);
     relay.rate.finish();
     if relay.in_hand {
         note("one more message came, which could not be passed on");
     }
-    let linger = if signal::interrupted() {
-        BRIEF
-    } else {
-        CLOSING
-    };
-    let counted = relay.counted();
-    let endpoint = relay.to.endpoint().to_owned();
+    let linger = send::linger(CLOSING);
+    let done = passed.and_then(|()| watch.end(relay.counted()));
     relay.from.close(linger)?;
-    let left = relay.to.close(linger)?;
-    let done = passed.and_then(|()| watch.end(counted));
-    send::finish(done, left, linger, &endpoint)
+    send::close(relay.to, linger, done)
 }
 
 /// Opens the socket that messages go by, whose sizes are not known before they come.
@@ -65,9 +53,8 @@ fn open(to: Place<'_>, pattern: RecvPattern) -> Result<Socket, Failure> {
     Socket::sender(to, pattern.onward(), 0)
 }
 
-/// How long what was passed on may still leave, at the end and after Ctrl-C.
+/// How long what was passed on may still leave.
 const CLOSING: Duration = Duration::from_secs(10);
-const BRIEF: Duration = Duration::from_millis(200);
 
 struct Relay {
     from: Socket,
@@ -102,12 +89,12 @@ impl Relay {
                 RecvPattern::Pair => TURN,
                 _ => signal::GLANCE,
             };
-            let mut received = self.one(Way::There, wait)?;
+            let mut received = self.pass_one(Way::There, wait)?;
             if matches!(received, Received::Message) && pattern == RecvPattern::Rep {
                 self.reply(to)?;
             }
             if pattern == RecvPattern::Pair && watch.goes_on(self.counted()) {
-                let back = self.one(Way::Back, TURN)?;
+                let back = self.pass_one(Way::Back, TURN)?;
                 if matches!(received, Received::Nothing) {
                     received = back;
                 }
@@ -130,7 +117,7 @@ impl Relay {
         let timeout = self.patience.map_or(REPLY, |patience| patience.min(REPLY));
         let started = Instant::now();
         while !signal::interrupted() {
-            match self.one(Way::Back, signal::GLANCE)? {
+            match self.pass_one(Way::Back, signal::GLANCE)? {
                 Received::Message => {
                     self.replies += 1;
                     return Ok(());
@@ -160,7 +147,7 @@ impl Relay {
     }
 
     /// Passes one message on, if one comes within `wait`.
-    fn one(&mut self, way: Way, wait: Duration) -> Result<Received, Failure> {
+    fn pass_one(&mut self, way: Way, wait: Duration) -> Result<Received, Failure> {
         let Self {
             from,
             to,

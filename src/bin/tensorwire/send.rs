@@ -18,12 +18,13 @@ pub(crate) fn run(arguments: &SendArguments, output: &mut Output) -> Result<Done
     // All of them first: a file that is none is seen before anything is sent.
     let messages = arguments.files.iter().map(|path| load(path));
     let messages: Vec<Loaded> = messages.collect::<Result<_, _>>()?;
-    let place = arguments.at.place();
     let largest = messages.iter().map(Loaded::byte_len).max();
-    let mut socket = Socket::sender(place, arguments.pattern, largest.unwrap_or_default())?;
-    if place.bind {
-        note(&format!("bound to {}", socket.endpoint()));
-    }
+    let mut socket = Socket::sender(
+        arguments.at.place(),
+        arguments.pattern,
+        largest.unwrap_or_default(),
+    )?;
+    socket.tell_bound();
     pause(arguments.delay.unwrap_or(match arguments.pattern {
         SendPattern::Pub => JOINING,
         _ => Duration::ZERO,
@@ -31,24 +32,22 @@ pub(crate) fn run(arguments: &SendArguments, output: &mut Output) -> Result<Done
     let mut rate = Rate::new("sent");
     let result = send_all(arguments, &messages, &mut socket, &mut rate, output);
     rate.finish();
-    let linger = if signal::interrupted() {
-        BRIEF
-    } else {
-        arguments.timeout.max(BRIEF)
-    };
-    let endpoint = socket.endpoint().to_owned();
-    let left = socket.close(linger)?;
-    finish(result, left, linger, &endpoint)
+    close(socket, linger(arguments.timeout.max(BRIEF)), result)
 }
 
-/// Says what sending came to, where what was sent has left in time or has not.
-pub(crate) fn finish(
-    result: Result<Done, Failure>,
-    left: bool,
+/// How long what was sent may still leave: so long, but not after Ctrl-C.
+pub(crate) fn linger(time: Duration) -> Duration {
+    if signal::interrupted() { BRIEF } else { time }
+}
+
+/// Closes a socket that sent, with this result, which is another where some of it may be lost.
+pub(crate) fn close(
+    socket: Socket,
     linger: Duration,
-    endpoint: &str,
+    result: Result<Done, Failure>,
 ) -> Result<Done, Failure> {
-    if left {
+    let endpoint = socket.endpoint().to_owned();
+    if socket.close(linger)? {
         return result;
     }
     let text = format!(

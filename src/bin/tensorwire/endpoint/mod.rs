@@ -11,6 +11,7 @@ use tensorwire::transport::{ErrorKind, Frames, RecvFrames, SendFrames, Transport
 
 use crate::args::{RecvPattern, SendPattern, Transport};
 use crate::exit::{self, Failure, Fault};
+use crate::output::note;
 use crate::signal;
 
 pub(crate) use place::Place;
@@ -160,6 +161,13 @@ impl Socket {
             }
         }
         Ok(false)
+    }
+
+    /// Says where it is bound, if it is: peers need the port that was chosen.
+    pub(crate) fn tell_bound(&self) {
+        if self.bound {
+            note(&format!("bound to {}", self.endpoint()));
+        }
     }
 
     /// Where it is bound or connected, with the port that was chosen.
