@@ -201,11 +201,11 @@ mod tests {
     use std::string::ToString;
     use std::vec;
 
-    use half::{bf16, f16};
+    use half::bf16;
     use ndarray::{Array1, Array3, arr0, array, s};
 
     use crate::dtype::DType;
-    use crate::tensor::{Float8E4M3Fn, Float8E4M3Fnuz, Float8E5M2, Float8E5M2Fnuz, Float8E8M0Fnu};
+    use crate::tensor::each_element;
 
     /// Room in which bytes lie at every address modulo 8.
     #[repr(align(8))]
@@ -291,31 +291,7 @@ mod tests {
                 assert_eq!(into_buffer(owned).unwrap().as_ref(), bytes);
             }
         }
-        check::<bool>();
-        check::<bf16>();
-        check::<f16>();
-        check::<f32>();
-        check::<f64>();
-        check::<i8>();
-        check::<i16>();
-        check::<i32>();
-        check::<i64>();
-        check::<u8>();
-        check::<u16>();
-        check::<u32>();
-        check::<u64>();
-        check::<[f32; 2]>();
-        check::<[f64; 2]>();
-        check::<Float8E4M3Fn>();
-        check::<Float8E4M3Fnuz>();
-        check::<Float8E5M2>();
-        check::<Float8E5M2Fnuz>();
-        check::<Float8E8M0Fnu>();
-        #[cfg(feature = "num-complex")]
-        {
-            check::<num_complex::Complex<f32>>();
-            check::<num_complex::Complex<f64>>();
-        }
+        each_element!(check);
     }
 
     #[test]

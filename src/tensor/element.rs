@@ -146,6 +146,40 @@ pub(crate) fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
     T::bytes_of(elements)
 }
 
+/// Calls a generic function of a test for every type of an element.
+#[cfg(test)]
+macro_rules! each_element {
+    ($check:ident) => {
+        $check::<half::bf16>();
+        $check::<half::f16>();
+        $check::<f32>();
+        $check::<f64>();
+        $check::<i8>();
+        $check::<i16>();
+        $check::<i32>();
+        $check::<i64>();
+        $check::<u8>();
+        $check::<u16>();
+        $check::<u32>();
+        $check::<u64>();
+        $check::<bool>();
+        $check::<[f32; 2]>();
+        $check::<[f64; 2]>();
+        $check::<$crate::tensor::Float8E4M3Fn>();
+        $check::<$crate::tensor::Float8E4M3Fnuz>();
+        $check::<$crate::tensor::Float8E5M2>();
+        $check::<$crate::tensor::Float8E5M2Fnuz>();
+        $check::<$crate::tensor::Float8E8M0Fnu>();
+        #[cfg(feature = "num-complex")]
+        {
+            $check::<num_complex::Complex<f32>>();
+            $check::<num_complex::Complex<f64>>();
+        }
+    };
+}
+#[cfg(all(test, feature = "ndarray"))]
+pub(crate) use each_element;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,25 +191,6 @@ mod tests {
             assert_eq!(size_of::<T::Packed>(), T::DTYPE.size());
             assert_eq!(align_of::<T>(), T::DTYPE.alignment());
         }
-        check::<bf16>();
-        check::<f16>();
-        check::<f32>();
-        check::<f64>();
-        check::<i8>();
-        check::<i16>();
-        check::<i32>();
-        check::<i64>();
-        check::<u8>();
-        check::<u16>();
-        check::<u32>();
-        check::<u64>();
-        check::<bool>();
-        check::<[f32; 2]>();
-        check::<[f64; 2]>();
-        check::<Float8E4M3Fn>();
-        check::<Float8E4M3Fnuz>();
-        check::<Float8E5M2>();
-        check::<Float8E5M2Fnuz>();
-        check::<Float8E8M0Fnu>();
+        each_element!(check);
     }
 }

@@ -37,6 +37,8 @@ pub use descriptor::Descriptor;
 pub use element::Element;
 #[cfg(any(feature = "candle", feature = "ndarray"))]
 pub(crate) use element::bytes_of;
+#[cfg(all(test, feature = "ndarray"))]
+pub(crate) use element::each_element;
 pub use float8::{Float8E4M3Fn, Float8E4M3Fnuz, Float8E5M2, Float8E5M2Fnuz, Float8E8M0Fnu};
 pub use half::{bf16, f16};
 pub(crate) use layout::{DimProduct, Layout};

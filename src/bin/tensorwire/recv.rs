@@ -56,8 +56,9 @@ pub(crate) fn run(arguments: &RecvArguments, output: &mut Output) -> Result<Done
         received = next(&mut watch, &mut rate);
     }
     rate.finish();
-    socket.close(CLOSING)?;
+    let closed = socket.close(CLOSING);
     received?;
+    closed?;
     match watch.end(rate.messages())? {
         Done::Whole => Ok(printer.done()),
         done => Ok(done),

@@ -44,8 +44,8 @@ pub(crate) fn run(arguments: &RelayArguments) -> Result<Done, Failure> {
     }
     let linger = send::linger(CLOSING);
     let done = passed.and_then(|()| watch.end(relay.counted()));
-    relay.from.close(linger)?;
-    send::close(relay.to, linger, done)
+    let closed = relay.from.close(linger);
+    send::close(relay.to, linger, done.and_then(|done| closed.and(Ok(done))))
 }
 
 /// Opens the socket that messages go by, whose sizes are not known before they come.

@@ -47,8 +47,11 @@ pub(crate) fn close(
     result: Result<Done, Failure>,
 ) -> Result<Done, Failure> {
     let endpoint = socket.endpoint().to_owned();
-    if socket.close(linger)? {
-        return result;
+    match socket.close(linger) {
+        Ok(false) => {}
+        Ok(true) => return result,
+        // What went wrong first is what is said.
+        Err(failure) => return result.and(Err(failure)),
     }
     let text = format!(
         "the last of it had not left after {}, and may be lost: does the receiver at {endpoint} still take messages?",

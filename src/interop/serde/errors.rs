@@ -274,6 +274,10 @@ macro_rules! names {
 
 names!(SchemaKey, ValueType);
 
+// Down here, where it sees the macros.
+#[cfg(feature = "safetensors")]
+mod safetensors;
+
 impl Serialize for crate::error::DeserializeMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

@@ -5,7 +5,7 @@
 //! | [`DType`] | its name | yes, these names alone |
 //! | [`Descriptor`] | a map of `field_name`, `shape`, `dtype`, `list_index`, in this order: as on the wire | as a `TensorInfo` |
 //! | `TensorInfo` (`std`) | the same | yes, keys in any order, others skipped; without `list_index` it is -1 |
-//! | the errors of [`error`](crate::error) and of [`bundle`](crate::bundle) | a map of `kind`, `offset`, `descriptor`, `numbers`, `message` | no |
+//! | the errors of [`error`](crate::error), of [`bundle`](crate::bundle) and, where it is, of `safetensors` | a map of `kind`, `offset`, `descriptor`, `numbers`, `message` | no |
 //!
 //! A `Descriptor` borrows its shape as numbers, which no text has: so it is not read, and its owned form is. A `TensorInfo`
 //! is held to the default [`Limits`](crate::Limits) and to what a message says of a tensor, and a size over `isize::MAX` is refused.

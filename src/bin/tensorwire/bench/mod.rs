@@ -51,8 +51,9 @@ pub(crate) fn run(arguments: &BenchArguments, output: &mut Output) -> Result<Don
     let interrupted = signal::interrupted();
     let endpoint = socket.endpoint().to_owned();
     // Whatever still waits, nobody waits for it.
-    socket.close(Duration::ZERO)?;
+    let closed = socket.close(Duration::ZERO);
     let (times, stream) = measured?;
+    closed?;
     if interrupted && times.is_empty() {
         note("nothing was measured yet");
         return Ok(Done::Interrupted);

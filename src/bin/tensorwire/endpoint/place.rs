@@ -89,7 +89,11 @@ impl<'a> Place<'a> {
         let text = error.to_string();
         let folder = self.file().and_then(Path::parent);
         let hint = match error.kind() {
-            ErrorKind::InvalidInput if self.bind => NO_HOST_NAME,
+            ErrorKind::InvalidInput if self.bind => {
+                return Failure::Could(format!(
+                    "cannot bind {endpoint}: {text}; {EXAMPLES}; what is bound is an address, no host name"
+                ));
+            }
             ErrorKind::InvalidInput => EXAMPLES,
             _ if text.contains("in use") => IN_USE,
             _ if folder.is_some_and(|folder| !folder.is_dir()) => {
@@ -106,8 +110,6 @@ impl<'a> Place<'a> {
 }
 
 const EXAMPLES: &str = "endpoints look like tcp://127.0.0.1:5555 or ipc:///tmp/peer.sock";
-
-const NO_HOST_NAME: &str = "endpoints look like tcp://127.0.0.1:5555 or ipc:///tmp/peer.sock; what is bound is an address, no host name";
 
 const IN_USE: &str = "another process is there: end it, or take another endpoint";
 
