@@ -22,8 +22,9 @@ use tensorwire::{DType, Decoder, Descriptor, TensorView};
 
 use peer::Peer;
 
-/// The script, which users start from.
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/python/peer.py");
+/// The scripts, which users start from.
+const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/python/peer.py");
+const SERVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/python/serve.py");
 
 /// No wait is longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,10 +61,10 @@ impl Service {
         }
     }
 
-    /// Starts the script with its two endpoints in this order.
-    fn peer(&self, python: OsString, mode: &str, endpoints: [&str; 2]) -> Peer {
+    /// Starts a script with its two endpoints in this order.
+    fn peer(&self, python: OsString, script: &str, endpoints: [&str; 2]) -> Peer {
         let mut command = Command::new(python);
-        command.arg(SCRIPT).arg(mode).args(endpoints);
+        command.arg(script).args(endpoints);
         Peer(command.stdin(Stdio::null()).spawn().unwrap())
     }
 }
@@ -104,7 +105,7 @@ fn a_service_in_python_answers() {
     let Some(python) = python() else { return };
     let mut service = Service::new();
     let endpoints = [service.push.endpoint(), service.pull.endpoint()];
-    let mut peer = service.peer(python, "serve", endpoints);
+    let mut peer = service.peer(python, SERVE, endpoints);
 
     let sent = sent();
     let views = sent
@@ -153,7 +154,7 @@ fn a_client_in_python_is_answered() {
     let Some(python) = python() else { return };
     let mut service = Service::new();
     let endpoints = [service.pull.endpoint(), service.push.endpoint()];
-    let mut peer = service.peer(python, "ask", endpoints);
+    let mut peer = service.peer(python, PEER, endpoints);
 
     service.pull.recv_into(&mut service.received).unwrap();
     let message = service.decoder.decode(service.received.frames()).unwrap();
@@ -216,7 +217,7 @@ fn a_service_in_python_outlives_what_is_no_message() {
     let Some(python) = python() else { return };
     let mut service = Service::new();
     let endpoints = [service.push.endpoint(), service.pull.endpoint()];
-    let mut peer = service.peer(python, "serve", endpoints);
+    let mut peer = service.peer(python, SERVE, endpoints);
     let mut is_refused = |metadata: &str, payloads: usize| {
         let payloads = std::iter::repeat_n(&b"abcd"[..], payloads);
         let sent: Vec<_> = [metadata.as_bytes()].into_iter().chain(payloads).collect();
@@ -250,9 +251,10 @@ fn a_service_in_python_outlives_what_is_no_message() {
 
 /// As a terminal would start it: who runs tests in the background may have interrupts ignored.
 const IN_THE_FOREGROUND: &str = "
-import runpy, signal, sys
+import os, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 del sys.argv[0]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name='__main__')
 ";
 
@@ -261,7 +263,7 @@ fn an_interrupt_ends_the_service_in_python_without_a_word() {
     let Some(python) = python() else { return };
     let mut service = Service::new();
     let mut command = Command::new(python);
-    command.args(["-c", IN_THE_FOREGROUND, SCRIPT, "serve"]);
+    command.args(["-c", IN_THE_FOREGROUND, SERVE]);
     command.args([service.push.endpoint(), service.pull.endpoint()]);
     command.stdin(Stdio::null()).stderr(Stdio::piped());
     let mut peer = Peer(command.spawn().unwrap());
@@ -277,35 +279,45 @@ fn an_interrupt_ends_the_service_in_python_without_a_word() {
 }
 
 #[test]
-fn the_peer_says_how_it_is_called() {
+fn the_scripts_say_how_they_are_called() {
     let Some(python) = python() else { return };
-    let run = |args: &[&str]| {
-        let mut command = Command::new(&python);
-        command.arg(SCRIPT).args(args).output().unwrap()
-    };
-    for help in ["-h", "--help"] {
-        let output = run(&[help]);
-        assert!(output.status.success());
-        assert!(processes::text(&output.stdout).contains("peer.py serve IN OUT"));
-    }
-    for wrong in [&[][..], &["serve"], &["sevre", "ipc://a", "ipc://b"]] {
-        let output = run(wrong);
-        assert!(!output.status.success(), "{wrong:?}");
-        let said = processes::text(&output.stderr);
-        assert!(
-            said.contains("peer.py ask OUT IN") && !said.contains("Traceback"),
-            "{said}"
-        );
+    for (script, usage) in [(PEER, "peer.py OUT IN"), (SERVE, "serve.py IN OUT")] {
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(&python);
+            command.arg(script).args(arguments).output().unwrap()
+        };
+        for help in ["-h", "--help"] {
+            let output = run(&[help]);
+            assert!(output.status.success());
+            assert!(processes::text(&output.stdout).contains(usage));
+        }
+        for wrong in [&[][..], &["ipc://a"], &["ipc://a", "ipc://b", "ipc://c"]] {
+            let output = run(wrong);
+            assert!(!output.status.success(), "{wrong:?}");
+            let said = processes::text(&output.stderr);
+            assert!(
+                said.contains(usage) && !said.contains("Traceback"),
+                "{said}"
+            );
+        }
     }
 }
 
 #[test]
 fn the_peer_needs_numpy_and_pyzmq_alone() {
-    let script = fs::read_to_string(SCRIPT).unwrap();
-    let imports = script.lines().filter_map(|line| {
-        let module = line.trim_start().strip_prefix("import ");
-        assert!(!line.trim_start().starts_with("from "), "{line}");
-        module?.split(' ').next()
-    });
-    assert!(imports.eq(["json", "sys", "numpy", "zmq"]));
+    let mut modules = Vec::new();
+    for script in [PEER, SERVE] {
+        let script = fs::read_to_string(script).unwrap();
+        let words = script
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>());
+        modules.extend(words.filter_map(|words| match words[..] {
+            ["import" | "from", module, ..] => Some(module.to_owned()),
+            _ => None,
+        }));
+    }
+    assert_eq!(
+        modules,
+        ["json", "sys", "numpy", "zmq", "sys", "zmq", "peer"]
+    );
 }
