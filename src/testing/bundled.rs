@@ -108,10 +108,9 @@ impl Generated for BundledMessage {
     }
 
     fn generate_nearly(choices: &mut dyn Choose, parameters: &Parameters) -> NearlyValid<Self> {
+        let all = (Self::MUTATIONS, BundleMutation::Truncated);
         let needs = |_| Needs::NOTHING;
-        let chosen = mutation::choose(Self::MUTATIONS, needs, choices, parameters);
-        let (mutation, parameters) =
-            chosen.unwrap_or_else(|| (BundleMutation::Truncated, parameters.clone()));
+        let (mutation, parameters) = mutation::choose(all, needs, choices, parameters);
         let (bytes, kind) = Self::generate(choices, &parameters).mutated(mutation, choices);
         NearlyValid::new(alloc::vec![bytes], mutation, kind)
     }

@@ -110,10 +110,9 @@ impl Generated for TensorMessage {
     }
 
     fn generate_nearly(choices: &mut dyn Choose, parameters: &Parameters) -> NearlyValid<Self> {
+        let all = (Self::MUTATIONS, MessageMutation::NoFrames);
         let needs = MessageMutation::needs;
-        let chosen = mutation::choose(Self::MUTATIONS, needs, choices, parameters);
-        let nothing = || (MessageMutation::NoFrames, parameters.clone());
-        let (mutation, parameters) = chosen.unwrap_or_else(nothing);
+        let (mutation, parameters) = mutation::choose(all, needs, choices, parameters);
         let draft = Draft::generate(choices, &parameters, mutation.needs().filled);
         let (frames, kind) = draft.mutated(mutation, choices);
         NearlyValid::new(frames, mutation, kind)

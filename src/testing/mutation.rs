@@ -51,20 +51,21 @@ impl Needs {
 
 /// One of the mutations that the parameters leave room for, with what they leave for the message.
 ///
-/// `None` if there is none; every kind of message has one that needs nothing.
+/// `always` is one that needs nothing, which every kind of message has: it is taken if there is no other.
 pub(super) fn choose<M: Copy>(
-    all: &[M],
+    (all, always): (&[M], M),
     needs: impl Fn(M) -> Needs,
     choices: &mut dyn Choose,
     parameters: &Parameters,
-) -> Option<(M, Parameters)> {
+) -> (M, Parameters) {
     let possible = all.iter().filter_map(|&mutation| {
         let parameters = needs(mutation).within(parameters)?;
         Some((mutation, parameters))
     });
     let possible: Vec<_> = possible.collect();
     let index = choices.up_to(possible.len().saturating_sub(1));
-    possible.into_iter().nth(index)
+    let chosen = possible.into_iter().nth(index);
+    chosen.unwrap_or_else(|| (always, parameters.clone()))
 }
 
 /// Puts in a member that no schema knows, with one of these values, and says what is wrong with it.

@@ -122,10 +122,9 @@ impl Generated for ControlMessage {
     }
 
     fn generate_nearly(choices: &mut dyn Choose, parameters: &Parameters) -> NearlyValid<Self> {
+        let all = (Self::MUTATIONS, ControlMutation::NoFrames);
         let needs = |_| Needs::NOTHING;
-        let chosen = mutation::choose(Self::MUTATIONS, needs, choices, parameters);
-        let (mutation, parameters) =
-            chosen.unwrap_or_else(|| (ControlMutation::NoFrames, parameters.clone()));
+        let (mutation, parameters) = mutation::choose(all, needs, choices, parameters);
         let draft = Draft::generate(choices, &parameters, &mutation.kinds());
         let (frames, kind) = draft.mutated(mutation, choices);
         NearlyValid::new(frames, mutation, kind)

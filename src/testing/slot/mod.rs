@@ -120,10 +120,9 @@ impl Generated for FilledSlot {
     }
 
     fn generate_nearly(choices: &mut dyn Choose, parameters: &Parameters) -> NearlyValid<Self> {
+        let all = (Self::MUTATIONS, SlotMutation::EntriesNoArray);
         let needs = SlotMutation::needs;
-        let chosen = mutation::choose(Self::MUTATIONS, needs, choices, parameters);
-        let (mutation, parameters) =
-            chosen.unwrap_or_else(|| (SlotMutation::EntriesNoArray, parameters.clone()));
+        let (mutation, parameters) = mutation::choose(all, needs, choices, parameters);
         let draft = Draft::generate(choices, &parameters, mutation.needs().filled);
         let (frames, kind) = draft.mutated(mutation, choices);
         NearlyValid::new(frames, mutation, kind)
