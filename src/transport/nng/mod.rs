@@ -191,8 +191,10 @@
 //!   from nobody for too long is mended by opening its socket anew.
 //! - A connection of a Push socket that ends at the very moment when a message was
 //!   written to it may stay in the list of those that are ready (issue 1653), and the next
-//!   message is then written into memory that was freed. Where peers of a Push socket
-//!   come and go while it goes on sending, prefer Pair, Request, or another transport.
+//!   message is then written into memory that was freed, or NNG finds its lists damaged and
+//!   aborts the process: about once in 200 times that the one peer goes as soon as it has the
+//!   message, and others are sent. Where peers of a Push socket come and go while it goes on
+//!   sending, prefer Pair, Request, or another transport.
 
 mod account;
 mod builder;
